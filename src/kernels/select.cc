@@ -1,0 +1,129 @@
+#include "kernels/select.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/strings.h"
+
+namespace mx8 {
+
+std::string_view backend_name(Backend backend) {
+  switch (backend) {
+    case Backend::kBlockScaled: return "block-scaled";
+    case Backend::kFp8Folded: return "fp8-folded";
+    case Backend::kW8A16: return "w8a16";
+    case Backend::kCpuAmx: return "cpu-amx";
+    case Backend::kCpuAvx512: return "cpu-avx512";
+    case Backend::kCpuAvx2: return "cpu-avx2";
+    case Backend::kCpuScalar: return "cpu-scalar";
+    case Backend::kEmulation: return "emulation";
+  }
+  return "?";
+}
+
+std::string_view act_layout_name(ActLayout layout) {
+  switch (layout) {
+    case ActLayout::kF32: return "f32";
+    case ActLayout::kBf16: return "bf16";
+    case ActLayout::kFp16: return "fp16";
+    case ActLayout::kFp8TokenRow: return "fp8-token-row";
+    case ActLayout::kFp8TokenFragment: return "fp8-token-fragment";
+    case ActLayout::kMxSf128x4: return "mx-sf128x4";
+  }
+  return "?";
+}
+
+const PlanBucket& LinearPlan::bucket(int64_t m) const {
+  for (const PlanBucket& b : buckets) {
+    if (m <= b.max_m) return b;
+  }
+  MX8_CHECK(false, "M above the plan's largest bucket", m, buckets.size());
+  return buckets.back();
+}
+
+namespace {
+
+bool is_cpu_backend(Backend backend) {
+  return backend >= Backend::kCpuAmx && backend <= Backend::kCpuScalar;
+}
+
+// The conditions that hold for every kernel; the kernel's own come last.
+std::string refusal(const KernelInfo& kernel, const DeviceCaps& caps, const LinearProblem& problem,
+                    const Preference& preference) {
+  if (is_cpu_backend(kernel.backend) != (caps.kind == DeviceKind::kCpu)) {
+    return caps.kind == DeviceKind::kCpu ? "needs a GPU" : "runs on a CPU";
+  }
+  std::string reason = kernel.refuse(caps, problem, preference);
+  if (!reason.empty()) return reason;
+  if (problem.experts > 0 && !kernel.grouped) return "has no grouped form for MoE layers";
+  if (!problem.audit.scales_within(kernel.min_scale, kernel.max_scale)) {
+    return str_cat("exact for scale bytes ", kernel.min_scale, "..", kernel.max_scale,
+                   ", this matrix has ", problem.audit.min_scale, "..", problem.audit.max_scale);
+  }
+  if (!kernel.built) return "not built";
+  return "";
+}
+
+Result<LinearPlan> select(const DeviceCaps& caps, const LinearProblem& problem,
+                          const Preference& preference) {
+  if (problem.n < 1 || problem.k < 1 || problem.k % kMxBlock != 0) {
+    return invalid_argument(str_cat("an MXFP8 linear layer of ", problem.n, " x ", problem.k,
+                                    " cannot be run: N must be at least 1 and K a positive multiple"
+                                    " of 32"));
+  }
+  if (!problem.weight.is_mxfp8()) {
+    return invalid_argument(str_cat("not an MXFP8 weight: ", describe(problem.weight)));
+  }
+  LinearPlan plan;
+  bool known = preference.backend.empty();
+  for (const KernelInfo* kernel : kernel_registry()) {
+    std::string reason;
+    const bool wanted = preference.backend.empty() ||
+                        preference.backend == backend_name(kernel->backend);
+    known |= wanted;
+    if (!wanted) {
+      reason = str_cat("not the demanded backend (", preference.backend, ")");
+    } else {
+      reason = refusal(*kernel, caps, problem, preference);
+    }
+    if (reason.empty()) {
+      plan.backend = kernel->backend;
+      plan.layout = kernel->layout;
+      plan.activations = kernel->activations;
+      plan.buckets = {{problem.max_m, kernel, 0}};
+      return plan;
+    }
+    plan.refused.push_back({kernel->name, kernel->backend, std::move(reason)});
+  }
+  std::string reasons;
+  std::vector<std::string> names;
+  for (const Refusal& r : plan.refused) {
+    names.emplace_back(backend_name(r.backend));
+    if (preference.backend.empty() || preference.backend == backend_name(r.backend)) {
+      reasons += str_cat(reasons.empty() ? "" : "; ", r.kernel, ": ", r.reason);
+    }
+  }
+  if (!known) {
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return invalid_argument(str_cat("unknown linear backend '", preference.backend,
+                                    "'; known are ", join(names, ", ")));
+  }
+  return unsupported(str_cat("no kernel runs an MXFP8 layer of ", problem.n, " x ", problem.k,
+                             " on ", caps.name, ": ", reasons));
+}
+
+}  // namespace
+
+Result<LinearPlan> select_mxfp8_linear_backend(const DeviceCaps& caps, const LinearProblem& problem,
+                                               const Preference& preference) {
+  MX8_CHECK(problem.experts == 0, problem.experts);
+  return select(caps, problem, preference);
+}
+
+Result<LinearPlan> select_mxfp8_moe_backend(const DeviceCaps& caps, const LinearProblem& problem,
+                                            const Preference& preference) {
+  MX8_CHECK(problem.experts > 0, problem.experts);
+  return select(caps, problem, preference);
+}
+
+}  // namespace mx8
