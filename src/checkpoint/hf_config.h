@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -95,6 +96,10 @@ struct HfConfig {
 
   // The text of `quantization_config`, "" when absent; read by quant_config.h.
   std::string quantization_config;
+
+  // The fields that no member above reads, with their values as JSON text, in the order of the
+  // file: a model must know each one that would change its numbers, or refuse it.
+  std::vector<std::pair<std::string, std::string>> other_fields;
 
   // True if the MLP of this layer is a mixture of experts.
   bool layer_is_moe(int64_t layer) const;
