@@ -23,7 +23,7 @@ def _config(model_type, architecture, **fields):
     return {"architectures": [architecture], "model_type": model_type, **DENSE, **fields}
 
 
-def _llama(**fields):
+def llama(**fields):
     return _config("llama", "LlamaForCausalLM", **fields)
 
 
@@ -61,14 +61,14 @@ def _qwen(model_type, architecture, fields, **changes):
 
 # Models with weights of their own.
 MODELS = {
-    "llama": _llama(**_LLAMA),
-    "llama_bias_tied": _llama(
+    "llama": llama(**_LLAMA),
+    "llama_bias_tied": llama(
         hidden_size=64, intermediate_size=96, num_attention_heads=4, num_key_value_heads=4,
         head_dim=32, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
         rope_theta=500000.0, rope_scaling=None,
     ),
     # Sizes that no vector width divides: 20 a head, 40 key rows, 250 tokens.
-    "llama_odd": _llama(
+    "llama_odd": llama(
         hidden_size=32, intermediate_size=64, num_attention_heads=8, num_key_value_heads=2,
         head_dim=20, vocab_size=250, rope_theta=10000.0,
     ),
@@ -215,9 +215,14 @@ class _Builder:
             self._linear(f"{block}.shared_expert_gate", 1, hidden)
 
 
+def build_parameters(name, config):
+    """{HF name: FP32 values} for a config; `name` is the seed."""
+    return _Builder(name, config).build()
+
+
 def parameters(name):
     """{HF name: FP32 values} of one of MODELS."""
-    return _Builder(name, MODELS[name]).build()
+    return build_parameters(name, MODELS[name])
 
 
 UNQUANTISED = ("lm_head", "model.embed_tokens", ".mlp.gate", ".shared_expert_gate",
