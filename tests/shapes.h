@@ -1,0 +1,27 @@
+// The shapes over which every backend's matrix kernels are tested.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace mx8::shapes {
+
+struct LinearShape {
+  int64_t n;  // output features
+  int64_t k;  // input features
+};
+
+// Token counts around every change of kernel: 1, 2 (matrix-vector), small, the strips of 6 and 12
+// rows of the tile kernels, and their tails.
+inline std::vector<int64_t> token_counts() { return {1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 31, 64, 129}; }
+
+// Widths and depths that have broken kernels elsewhere: fewer rows than a panel, rows around a
+// multiple of a tile, depths that are one block, an odd number of blocks, not a multiple of 128 or
+// 256, rows > columns and columns > rows, and the shapes of real models' shards.
+inline std::vector<LinearShape> linear_shapes() {
+  return {{1, 32},   {7, 32},    {8, 64},    {9, 96},    {15, 256},  {16, 288},  {17, 320},
+          {31, 576}, {63, 32},   {64, 256},  {65, 96},   {33, 1056}, {576, 576}, {3, 4096},
+          {256, 32}, {48, 2688}, {176, 928}, {232, 448}, {464, 224}, {360, 2880}};
+}
+
+}  // namespace mx8::shapes
