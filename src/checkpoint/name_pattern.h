@@ -16,19 +16,22 @@ class NamePattern {
     kPart,      // consecutive dotted parts of the name: "mlp.gate" is in "model.layers.0.mlp.gate"
     kRegex,     // Python's re.match: anchored at the start, not at the end
     kWildcard,  // Python's fnmatch: * ? [seq] [!seq], against the whole name
-    kClass,     // a part of the name of the module's class, whatever the case
+    kClass,     // the whole name, or a part of the module's class name, whatever the case
   };
 
   NamePattern(Kind kind, std::string text) : kind_(kind), text_(std::move(text)) {}
   // A regular expression without its "re:"; an error where it does not compile.
-  static Result<NamePattern> regex(std::string expression);
+  static Result<NamePattern> regex(const std::string& expression);
 
   Kind kind() const { return kind_; }
+  // As the config has it: with "re:" for regular expressions.
   const std::string& text() const { return text_; }
 
-  // True if the pattern matches a module's name (or, for kClass, its class). An error where a
-  // regular expression needs too many steps.
-  Result<bool> matches(std::string_view name) const;
+  // True if a kRegex or kWildcard matches the name. An error where a regular expression needs too
+  // many steps.
+  Result<bool> matches_name(std::string_view name) const;
+  // True if a kClass is a part of the name of the class.
+  bool matches_class(std::string_view class_name) const;
 
  private:
   Kind kind_;

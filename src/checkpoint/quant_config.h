@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,7 +17,7 @@
 
 #include "base/result.h"
 #include "checkpoint/hf_config.h"
-#include "checkpoint/name_pattern.h"
+#include "checkpoint/quant_rules.h"
 #include "tensor/quant.h"
 
 namespace mx8 {
@@ -47,10 +46,11 @@ struct ModuleQuant {
 enum class KvCacheScheme : uint8_t { kNone, kFp8 };
 
 // Quantisation of a plain checkpoint at load (`--quantization mxfp8`). Entries are module names,
-// parts of them ("mlp.down_proj") or "re:" patterns. Routers, lm_head, embeddings and norms stay
-// plain unless `include` names them; with `include` empty, all other linears are quantised.
+// parts of them ("mlp.down_proj") or "re:" patterns. All linears are quantised but for those in
+// `ignore`; routers, lm_head and embeddings stay plain unless `include` names them.
 struct OnlineQuant {
   bool enabled = false;
+  ActivationScheme activations = ActivationScheme::kNone;
   std::vector<std::string> include;
   std::vector<std::string> ignore;
 };
@@ -62,11 +62,15 @@ struct NamePrefix {
   std::string config;      // "model."
 };
 
-// One entry of a list of the config.
-struct QuantRule {
-  NamePattern pattern;
-  QuantScheme scheme;  // of the modules that it matches; plain: not quantised
-  std::string list;    // "ignore", "config_groups.group_0.targets", "quantized_layers"
+// What the reader of a dialect makes of a config.
+struct QuantPlanParts {
+  std::string dialect = "none";
+  KvCacheScheme kv_cache = KvCacheScheme::kNone;
+  QuantRules ignore;   // modules that stay plain
+  QuantRules targets;  // modules with a scheme
+  // Of linears that no rule matches; lm_head and routers too, unless `online`.
+  std::optional<QuantScheme> default_scheme;
+  bool online = false;  // schemes are what to make of plain weights
 };
 
 // Not safe for use from several threads at once: it records which entries matched.
@@ -74,11 +78,12 @@ class QuantPlan {
  public:
   // Nothing is quantised.
   QuantPlan() = default;
+  explicit QuantPlan(QuantPlanParts parts) : parts_(std::move(parts)) {}
 
   // "none", "compressed-tensors", "modelopt", "mxfp8", "auto-round", "online mxfp8"
-  const std::string& dialect() const { return dialect_; }
-  bool quantised() const { return dialect_ != "none"; }
-  KvCacheScheme kv_cache() const { return kv_cache_; }
+  const std::string& dialect() const { return parts_.dialect; }
+  bool quantised() const { return parts_.dialect != "none"; }
+  KvCacheScheme kv_cache() const { return parts_.kv_cache; }
 
   // How a module is stored. `name` is the checkpoint's, without ".weight":
   // "model.layers.0.self_attn.q_proj".
@@ -93,24 +98,10 @@ class QuantPlan {
 
   void add_name_prefix(NamePrefix prefix) { prefixes_.push_back(std::move(prefix)); }
 
-  // For the readers of dialects, in quant_dialects.h.
-  struct Builder;
-
  private:
-  struct Rule {
-    QuantRule rule;
-    mutable bool matched = false;
-  };
-  // The first rule of the list that matches, by exact names first, then patterns, then classes.
-  Result<const Rule*> find(const std::vector<Rule>& rules, std::string_view name,
-                           ModuleKind kind) const;
+  ModuleNames names_of(std::string_view name, ModuleKind kind) const;
 
-  std::string dialect_ = "none";
-  KvCacheScheme kv_cache_ = KvCacheScheme::kNone;
-  std::vector<Rule> ignore_;
-  std::vector<Rule> targets_;
-  std::optional<QuantScheme> default_scheme_;  // of linears that no rule matches
-  bool online_ = false;
+  QuantPlanParts parts_;
   std::vector<NamePrefix> prefixes_;
 };
 

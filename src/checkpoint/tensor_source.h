@@ -77,14 +77,6 @@ class TensorData {
 // Bytes of a tensor of this shape; nothing on overflow or a negative extent.
 std::optional<uint64_t> tensor_bytes(DType dtype, std::span<const int64_t> shape);
 
-// The half-open range of one axis that a shard covers; an error, naming the tensor, where the
-// extent does not divide.
-struct ShardRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-Result<ShardRange> shard_range(const std::string& name, int64_t extent, const ShardSpec& shard);
-
 // load() and has() may be called from several threads at once.
 class TensorSource {
  public:
