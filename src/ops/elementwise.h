@@ -31,14 +31,14 @@ struct RopeTable {
   }
 };
 
-// inv_freq [rotary_dim / 2] per pair; cos and sin are multiplied by `magnitude` (YaRN and LongRoPE; 1
-// otherwise). Angles in FP32 as Transformers computes them.
+// inv_freq [rotary_dim / 2] per pair; cos and sin are multiplied by `magnitude` (YaRN and LongRoPE;
+// 1 otherwise). Angles in FP32 as Transformers computes them.
 RopeTable make_rope_table(std::span<const float> inv_freq, int64_t positions, float magnitude);
 
 // Rotates the first rotary_dim elements of each head of x [M, heads * head_dim] in place, halves
 // apart (GPT-NeoX order): (x[i], x[i + d/2]) by the angle of pair i at positions[m].
-void rope(const Exec& exec, const RopeTable& table, std::span<const int32_t> positions, int head_dim,
-          const Mat& x);
+void rope(const Exec& exec, const RopeTable& table, std::span<const int32_t> positions,
+          int head_dim, const Mat& x);
 
 // out[m] = x[rows[m]].
 void gather_rows(const Exec& exec, const Mat& x, std::span<const int32_t> rows, const Mat& out);

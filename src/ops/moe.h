@@ -24,9 +24,11 @@ struct Routing {
   std::vector<float> weights;    // [M, top_k]: by falling probability; ties go to the lower expert
 };
 
-// Softmax over logits [M, E] in FP32, then the top_k. Throws nothing away: a logit that is NaN counts
-// as minus infinity, so that the choice is always top_k distinct experts.
-void route_tokens(const RouterShape& shape, const Mat& logits, Routing& out);
+// Softmax over logits [M, E] in FP32, then the top_k. Throws nothing away: a logit that is NaN
+// counts as minus infinity, infinite logits share the probability, and a row without any logit
+// above minus infinity gives every expert the same, so that the choice is always top_k distinct
+// experts with finite weights.
+void route_tokens(const Exec& exec, const RouterShape& shape, const Mat& logits, Routing& out);
 
 // out[m] (+)= sum over i of weights[m, i] * expert_out[place[m, i]], in the order of i. With
 // `accumulate` the sum is added to out.
