@@ -71,7 +71,6 @@ std::string refuse_emulation(const DeviceCaps& caps, const LinearProblem& p, con
   return "";
 }
 
-// Byte 0 means 2^-127, which no kernel's decode represents: it is exact only in the scalar kernels.
 constexpr KernelInfo kBlockScaledSm100 = {
     "sm100_mxfp8_gemm", Backend::kBlockScaled, LayoutId::kSm100Mx, ActLayout::kMxSf128x4,
     0, 254, false, false, refuse_block_scaled};
@@ -89,7 +88,7 @@ constexpr KernelInfo kAvx512 = {
     10, 246, true, false, refuse_cpu<CpuIsa::kAvx512>};
 constexpr KernelInfo kAvx2 = {
     "avx2_mxfp8_linear", Backend::kCpuAvx2, LayoutId::kCpuPanel8, ActLayout::kF32,
-    7, 246, true, true, refuse_cpu<CpuIsa::kAvx2>};
+    0, 246, true, true, refuse_cpu<CpuIsa::kAvx2>};
 constexpr KernelInfo kScalar = {
     "scalar_mxfp8_linear", Backend::kCpuScalar, LayoutId::kRowMajor, ActLayout::kF32,
     0, 254, true, true, refuse_cpu<CpuIsa::kScalar>};

@@ -1,10 +1,9 @@
 #include "ops/linear.h"
 
-#include <cstring>
-
 #include "base/strings.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/reference/linear.h"
+#include "pack/cpu_panel8.h"
 #include "pack/row_list.h"
 
 namespace mx8 {
@@ -81,8 +80,8 @@ Result<LinearPlan> plan_parts(const DeviceCaps& caps, const LinearSpec& spec,
   Preference preference = spec.preference;
   if (caps.kind == DeviceKind::kCpu && preference.backend.empty())
     preference.backend = "cpu-scalar";
-  auto plan = experts > 0 ? select_mxfp8_moe_backend(caps, problem, preference)
-                          : select_mxfp8_linear_backend(caps, problem, preference);
+  auto plan = experts > 0 ? select_mxfp8_moe_backend(caps, problem, spec.preference)
+                          : select_mxfp8_linear_backend(caps, problem, spec.preference);
   if (!plan.ok()) return Error{plan.error().code, str_cat(spec.name, ": ", plan.error().message)};
   return plan;
 }
@@ -91,9 +90,19 @@ PackedWeight pack_parts(const LinearSpec& spec, std::span<const QuantView> parts
   const std::vector<PackRow> rows = list_rows(parts, spec.order);
   const int64_t k = parts[0].cols;
   const QuantScheme& scheme = parts[0].scheme;
-  MX8_CHECK(layout == LayoutId::kRowMajor, spec.name, layout_name(layout));
+  Buffer bytes;
+  switch (layout) {
+    case LayoutId::kRowMajor:
+      bytes = pack_row_major(rows, k, scheme);
+      break;
+    case LayoutId::kCpuPanel8:
+      bytes = pack_cpu_panel8(rows, k);
+      break;
+    default:
+      MX8_CHECK(false, spec.name, layout_name(layout));
+  }
   return PackedWeight(layout, spec.order, scheme, static_cast<int64_t>(rows.size()), k,
-                      pack_row_major(rows, k, scheme));
+                      std::move(bytes));
 }
 
 // Checks and, for MXFP8, selection and packing of one matrix.

@@ -138,6 +138,13 @@ TEST_P(LinearRows, IsNearTheExactSumOverTheShapeTable) {
   }
 }
 
+TEST_P(LinearRows, RunsInItsOwnLayout) {
+  const LinearPlan plan = load(row_, gaussian_weight(8, 32, 1)).plan();
+  EXPECT_EQ(plan.layout,
+            GetParam() == CpuIsa::kScalar ? LayoutId::kRowMajor : LayoutId::kCpuPanel8);
+  EXPECT_EQ(load(row_, uniform_weight(8, 32, 1, 250, 252)).plan().layout, LayoutId::kRowMajor);
+}
+
 TEST_P(LinearRows, EqualsTheScalarTwinBitForBit) {
   const Row scalar = make_row(CpuIsa::kScalar, 2);
   for (const auto [n, k] : shapes::linear_shapes()) {

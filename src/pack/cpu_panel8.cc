@@ -95,4 +95,13 @@ MxMatrix unpack_cpu_panel8(const Packed<CpuPanel8>& packed) {
   return out;
 }
 
+void decode_row_cpu_panel8(const Packed<CpuPanel8>& packed, int64_t row, float* out) {
+  const auto* data = reinterpret_cast<const uint8_t*>(packed.data);
+  for (int64_t k = 0; k < packed.k; ++k) {
+    const uint8_t scale = data[CpuPanel8::scale_offset(row, k / kMxBlock, packed.k)];
+    const uint8_t code = data[CpuPanel8::code_offset(row, k, packed.k)];
+    out[k] = static_cast<float>(mx_value(code, scale));
+  }
+}
+
 }  // namespace mx8

@@ -14,6 +14,7 @@
 
 #include <span>
 
+#include "pack/cpu_panel8_shape.h"
 #include "pack/layout.h"
 #include "pack/row_list.h"
 
@@ -21,11 +22,11 @@ namespace mx8 {
 
 struct CpuPanel8 {
   static constexpr LayoutId kId = LayoutId::kCpuPanel8;
-  static constexpr int64_t kRows = 8;
-  static constexpr int64_t kGroupBlocks = 8;
-  static constexpr int64_t kGroupScaleBytes = 64;
-  static constexpr int64_t kUnitBytes = 32;
-  static constexpr int64_t kBlockBytes = kRows * kMxBlock;
+  static constexpr int64_t kRows = panel8::kRows;
+  static constexpr int64_t kGroupBlocks = panel8::kGroupBlocks;
+  static constexpr int64_t kGroupScaleBytes = panel8::kGroupScaleBytes;
+  static constexpr int64_t kUnitBytes = panel8::kUnitBytes;
+  static constexpr int64_t kBlockBytes = panel8::kBlockBytes;
 
   static int64_t panels(int64_t n) { return (n + kRows - 1) / kRows; }
   static int64_t groups(int64_t k) { return (k / kMxBlock + kGroupBlocks - 1) / kGroupBlocks; }
@@ -45,5 +46,8 @@ Buffer pack_cpu_panel8(std::span<const PackRow> rows, int64_t k);
 
 // The exact inverse: codes [n, k] and scales [n, k / 32] of the packed rows, in packed order.
 MxMatrix unpack_cpu_panel8(const Packed<CpuPanel8>& packed);
+
+// One packed row in FP32, [k].
+void decode_row_cpu_panel8(const Packed<CpuPanel8>& packed, int64_t row, float* out);
 
 }  // namespace mx8

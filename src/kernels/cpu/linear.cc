@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/cpu/avx2_linear.h"
 #include "kernels/cpu/linear_kernels.h"
 #include "kernels/cpu/linear_scalar.h"
 #include "kernels/reference/linear.h"
+#include "pack/cpu_panel8.h"
 
 namespace mx8::cpu {
 
@@ -36,9 +38,14 @@ WeightCode code_of(DType dtype) {
   return WeightCode::kF32;
 }
 
-const LinearKernels& kernels_for(const Exec& exec, const PackedWeight& weight, int64_t m) {
+const LinearKernels& kernels_for(const Exec& exec, const PackedWeight& weight) {
+  if (weight.layout() == LayoutId::kCpuPanel8) {
+    MX8_CHECK(exec.isa >= CpuIsa::kAvx2, cpu_isa_name(exec.isa));
+    return avx2::kMxfp8Linear;
+  }
   MX8_CHECK(weight.layout() == LayoutId::kRowMajor, layout_name(weight.layout()));
-  return scalar_linear_kernels();
+  return weight.scheme().is_plain() && exec.isa >= CpuIsa::kAvx2 ? avx2::kPlainLinear
+                                                                 : scalar_linear_kernels();
 }
 
 int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -51,44 +58,58 @@ struct Task {
   LinearInput in;
   LinearOutput out;
   float* prepared;
-  int64_t chunk_m;
+  int64_t strips;
+  int64_t chunk_strips;
   int64_t chunk_n;
+  int64_t chunks_m;
   int64_t chunks_n;
   int64_t first_chunk;  // in the region
-  int64_t first_slice;  // of the preparing region
+  int64_t first_slice;  // in the preparing region
+
+  int64_t chunks() const { return chunks_m * chunks_n; }
 };
 
-// The size of chunks: tall enough to reuse decoded weights, and about kChunksPerThread a thread.
-void cut(Task& t, int64_t wanted_chunks) {
+double bytes_of(WeightCode code) {
+  return code == WeightCode::kMxE4m3 ? 1 : code == WeightCode::kF32 ? 4 : 2;
+}
+
+// The size of chunks: tall enough to reuse decoded weights, and about `wanted` of them.
+void cut(Task& t, int64_t wanted) {
   const LinearKernels& k = *t.kernels;
-  t.chunk_m = std::min(round_up(kMaxChunkRows, k.m_step), round_up(t.in.m, k.m_step));
-  const int64_t chunks_m = div_up(t.in.m, t.chunk_m);
-  const double column_macs = static_cast<double>(t.weight.k) * static_cast<double>(t.chunk_m);
-  const double code_bytes = t.weight.code == WeightCode::kF32      ? 4
-                            : t.weight.code == WeightCode::kMxE4m3 ? 1
-                                                                   : 2;
+  t.strips = div_up(t.in.m, k.strip_rows);
+  // Of equal height.
+  t.chunks_m = div_up(t.in.m, kMaxChunkRows);
+  t.chunk_strips = div_up(t.strips, t.chunks_m);
+  t.chunks_m = div_up(t.strips, t.chunk_strips);
+  const auto depth = static_cast<double>(t.weight.k);
+  const auto rows = static_cast<double>(std::min(t.in.m, t.chunk_strips * k.strip_rows));
   const double column_us =
-      std::max(column_macs / (k.gmacs * 1e3),
-               static_cast<double>(t.weight.k) * code_bytes / (k.gbytes * 1e3));
+      std::max(depth * rows / (k.gmacs * 1e3), depth * bytes_of(t.weight.code) / (k.gbytes * 1e3));
+  const int64_t all = round_up(t.weight.n, k.n_step);
   const int64_t least = round_up(static_cast<int64_t>(kMinChunkUs / column_us) + 1, k.n_step);
-  const int64_t fair = round_up(div_up(t.weight.n * chunks_m, wanted_chunks), k.n_step);
-  t.chunk_n = std::max(std::min(fair, round_up(kMaxChunkCols, k.n_step)), least);
-  t.chunk_n = std::min(t.chunk_n, round_up(t.weight.n, k.n_step));
+  const int64_t most = round_up(kMaxChunkCols, k.n_step);
+  const int64_t fair = t.weight.n * t.chunks_m / wanted / k.n_step * k.n_step;
+  t.chunk_n = std::min(all, std::max(least, std::min(fair, most)));
   t.chunks_n = div_up(t.weight.n, t.chunk_n);
+}
+
+int64_t chunk_rows(const Task& t) {
+  return std::min(t.in.m, t.chunk_strips * t.kernels->strip_rows);
 }
 
 void run_chunk(const Task& t, int64_t chunk, float* scratch) {
   const LinearKernels& k = *t.kernels;
   LinearTile tile;
   // Neighbouring chunks share their weights rather than their inputs.
-  const int64_t chunks_m = div_up(t.in.m, t.chunk_m);
-  tile.m0 = chunk % chunks_m * t.chunk_m;
-  tile.m1 = std::min(t.in.m, tile.m0 + t.chunk_m);
-  tile.n0 = chunk / chunks_m * t.chunk_n;
+  tile.strip0 = chunk % t.chunks_m * t.chunk_strips;
+  tile.strip1 = std::min(t.strips, tile.strip0 + t.chunk_strips);
+  tile.m0 = k.first_row(t.in.m, tile.strip0);
+  tile.m1 = k.first_row(t.in.m, tile.strip1);
+  tile.n0 = chunk / t.chunks_m * t.chunk_n;
   tile.n1 = std::min(t.weight.n, tile.n0 + t.chunk_n);
   tile.sums = scratch;
   tile.ld = round_up(tile.n1 - tile.n0, k.n_step);
-  k.sums(t.weight, t.in, t.prepared, tile, scratch + (tile.m1 - tile.m0) * tile.ld);
+  k.sums(t.weight, t.in, t.prepared, tile, scratch + chunk_rows(t) * t.chunk_n);
   k.epilogue(tile, t.out);
 }
 
@@ -104,7 +125,7 @@ Task make_task(const Exec& exec, const LinearJob& job, const LinearInput& in,
                const LinearOutput& out) {
   Task t;
   const PackedWeight& w = *job.weight;
-  t.kernels = &kernels_for(exec, w, job.rows);
+  t.kernels = &kernels_for(exec, w);
   t.weight = {w.data(), w.n(), w.k(), code_of(w.scheme().code_type)};
   t.in = in;
   t.in.m = job.rows;
@@ -123,20 +144,19 @@ Task make_task(const Exec& exec, const LinearJob& job, const LinearInput& in,
 void prepare_inputs(const Exec& exec, std::span<Task> tasks) {
   // Below this one thread is done before a region would have started.
   constexpr int64_t kSerialFloats = 8192;
-  // Rows of one slice when it is worth a region.
-  constexpr int64_t kSliceRows = 24;
+  // Strips of one slice when it is worth a region.
+  constexpr int64_t kSliceStrips = 4;
   int64_t slices = 0, floats = 0;
   for (Task& t : tasks) {
     t.first_slice = slices;
     if (t.kernels->prepared_floats(t.in.m, t.in.k) == 0) continue;
-    slices += div_up(t.in.m, round_up(kSliceRows, t.kernels->m_step));
+    slices += div_up(t.strips, kSliceStrips);
     floats += t.in.m * t.in.k;
   }
   const auto run_slice = [&](int64_t slice, int) {
     const Task& t = task_of<&Task::first_slice>(tasks, slice);
-    const int64_t rows = round_up(kSliceRows, t.kernels->m_step);
-    const int64_t m0 = (slice - t.first_slice) * rows;
-    t.kernels->prepare(t.in, m0, std::min(t.in.m, m0 + rows), t.prepared);
+    const int64_t strip = (slice - t.first_slice) * kSliceStrips;
+    t.kernels->prepare(t.in, strip, std::min(t.strips, strip + kSliceStrips), t.prepared);
   };
   if (floats <= kSerialFloats) {
     for (int64_t s = 0; s < slices; ++s) run_slice(s, 0);
@@ -164,10 +184,9 @@ void run_linear(const Exec& exec, std::span<const LinearJob> jobs, const LinearI
   for (Task& t : tasks) {
     cut(t, wanted);
     t.first_chunk = chunks;
-    chunks += t.chunks_n * div_up(t.in.m, t.chunk_m);
-    const int64_t rows = std::min(t.in.m, t.chunk_m);
-    scratch_floats =
-        std::max(scratch_floats, rows * t.chunk_n + t.kernels->scratch_floats(rows, t.in.k));
+    chunks += t.chunks();
+    scratch_floats = std::max(
+        scratch_floats, chunk_rows(t) * t.chunk_n + t.kernels->scratch_floats(t.in.m, t.in.k));
   }
   // A cache line apart, so that threads don't share one.
   scratch_floats = round_up(scratch_floats, 16) + 16;
@@ -180,9 +199,13 @@ void run_linear(const Exec& exec, std::span<const LinearJob> jobs, const LinearI
 }
 
 void decode_row(const PackedWeight& weight, int64_t n, float* out) {
-  const auto decode =
-      weight.scheme().is_mxfp8() ? reference::decode_row_mxfp8 : reference::decode_row_plain;
-  decode(weight.as<RowMajor>(), n, out);
+  if (weight.layout() == LayoutId::kCpuPanel8) {
+    decode_row_cpu_panel8(weight.as<CpuPanel8>(), n, out);
+  } else if (weight.scheme().is_mxfp8()) {
+    reference::decode_row_mxfp8(weight.as<RowMajor>(), n, out);
+  } else {
+    reference::decode_row_plain(weight.as<RowMajor>(), n, out);
+  }
 }
 
 }  // namespace mx8::cpu

@@ -19,9 +19,12 @@ struct WeightRef {
   WeightCode code;
 };
 
-// A piece of work: packed rows [n0, n1) of the weight for input rows [m0, m1). Sum (m, n) goes to
-// sums[(m - m0) * ld + n - n0].
+// A piece of work: packed rows [n0, n1) of the weight for input rows [m0, m1), which are the strips
+// [strip0, strip1). Sum (m, n) goes to sums[(m - m0) * ld + n - n0]; ld is a multiple of the
+// table's n_step, and the columns up to it may be written.
 struct LinearTile {
+  int64_t strip0;
+  int64_t strip1;
   int64_t m0;
   int64_t m1;
   int64_t n0;
@@ -32,14 +35,17 @@ struct LinearTile {
 
 struct LinearKernels {
   const char* name;
-  // Chunks are cut at multiples of these.
-  int64_t m_step;
+  // Input rows are taken in strips of at most this many, (m + strip_rows - 1) / strip_rows of them.
+  int64_t strip_rows;
+  // Columns are cut at multiples of this.
   int64_t n_step;
+  // The first row of a strip among m rows; m for the strip after the last.
+  int64_t (*first_row)(int64_t m, int64_t strip);
   // Floats of workspace: for the prepared form of all m input rows, and for one thread.
   int64_t (*prepared_floats)(int64_t m, int64_t k);
   int64_t (*scratch_floats)(int64_t m, int64_t k);
-  // Prepares input rows [m0, m1) of in; m0 is a multiple of m_step.
-  void (*prepare)(const LinearInput& in, int64_t m0, int64_t m1, float* prepared);
+  // Prepares the strips [strip0, strip1) of the input.
+  void (*prepare)(const LinearInput& in, int64_t strip0, int64_t strip1, float* prepared);
   void (*sums)(const WeightRef& w, const LinearInput& in, const float* prepared,
                const LinearTile& tile, float* scratch);
   // Adds the bias, applies the epilogue, stores rows [m0, m1) of the output.

@@ -32,6 +32,7 @@ LinearInput slice(const LinearInput& in, int64_t m0, int64_t m1) {
   return out;
 }
 
+int64_t same_row(int64_t, int64_t strip) { return strip; }
 int64_t no_floats(int64_t, int64_t) { return 0; }
 void nothing_to_prepare(const LinearInput&, int64_t, int64_t, float*) {}
 
@@ -55,7 +56,8 @@ void epilogue(const LinearTile& tile, const LinearOutput& out) {
 
 const LinearKernels& scalar_linear_kernels() {
   static constexpr LinearKernels kKernels = {
-      "scalar", 1, 16, no_floats, no_floats, nothing_to_prepare, sums, epilogue, 0.4, 0.4};
+      "scalar_linear",    1,    16,       same_row, no_floats, no_floats,
+      nothing_to_prepare, sums, epilogue, 0.4,      0.4};
   return kKernels;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/reference/exp.h"
 #include "mx/bf16.h"
 #include "mx/e4m3.h"
 #include "mx/e8m0.h"
@@ -35,7 +36,7 @@ float plain_value(const Packed<RowMajor>& w, int64_t i) {
   return 0;
 }
 
-float silu(float v) { return v / (1.0f + std::exp(-v)); }
+float silu(float v) { return v / (1.0f + reference::exp(-v)); }
 
 }  // namespace
 

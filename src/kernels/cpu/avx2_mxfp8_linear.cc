@@ -1,0 +1,454 @@
+// MXFP8 linear layers for AVX2: y[m, n] = sum over k of w[n, k] x[m, k].
+//
+// Operands: weights in CpuPanel8 (docs/layouts.md), FP32 activations, FP32 sums. Bytes: 1.03 per
+// weight, read once per chunk of 240 rows; 2 N K M flops. Two kernels: a matrix-vector one for M <=
+// 2, bound by memory, and a tile one, bound by FMA.
+//
+// Numeric contract: every result has the bits of kernels/reference/linear.cc, for every input. Both
+// kernels run its operations in its order, one lane per output; what differs is where powers of two
+// are multiplied in, which is exact:
+//   raw decode    the code's 7 magnitude bits are put under a wider exponent field: w 2^-120 in 9
+//                 operations for 32 codes. Subnormal codes become subnormal floats, which cost an
+//                 Intel core 60 to 120 ns each; flagged blocks, which hold one, go another way:
+//   half decode   the same bits as FP16, w 2^-8, then vcvtph2ps, exact and fast for subnormals too.
+//   tile kernel   multiplies decoded weights back to w (exact: they are no subnormals) and stores
+//   them. matvec        leaves w 2^-120 and multiplies the row of x by 2^112 beforehand: all terms
+//   of a
+//                 block are 2^-8 times the twin's, as they are after the half decode with x itself.
+//                 The scale's exponent makes up for it, so scale bytes up to 246 can be had. The
+//                 terms are exact while 2^-109 <= |x| < 2^16: the last bit of a product weighs at
+//                 least 2^(-109 - 23 - 9 - 8) = 2^-149, the last bit of the smallest float. A row
+//                 with an x outside, zeros apart, takes the wide form: half decode, w itself, x
+//                 itself.
+#include <immintrin.h>
+
+#include "kernels/cpu/avx2_linear.h"
+#include "pack/cpu_panel8_shape.h"
+
+namespace mx8::cpu::avx2 {
+
+namespace {
+
+using namespace panel8;  // NOLINT: the layout's constants
+
+#define MX8_INLINE inline __attribute__((always_inline))
+
+// Panels that the matrix-vector kernel walks at once: as many independent chains of FMAs, and as
+// many memory streams.
+constexpr int kVecPanels = 4;
+// How far ahead each stream is fetched.
+constexpr int64_t kPrefetch = 2048;
+// Columns of the register tile (two panels), and its largest number of rows: 12 sums, 2 weights and
+// one activation make 15 of 16 registers.
+constexpr int64_t kTileCols = 16;
+constexpr int64_t kTileRows = 6;
+constexpr int64_t kGroupDepth = kGroupBlocks * kBlock;
+constexpr int64_t kVecRows = 2;
+
+int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+const float* row_of(const LinearInput& in, int64_t m) {
+  return in.x + (in.rows == nullptr ? m : in.rows[m]) * in.ld;
+}
+
+// The weight as this file sees it.
+struct Panels {
+  const uint8_t* data;
+  const uint8_t* flags;
+  int64_t count;
+  int64_t stride;  // bytes of a panel
+  int64_t blocks;
+  int64_t groups;
+
+  explicit Panels(const WeightRef& w) {
+    data = static_cast<const uint8_t*>(w.data);
+    count = (w.n + kRows - 1) / kRows;
+    blocks = w.k / kBlock;
+    groups = (blocks + kGroupBlocks - 1) / kGroupBlocks;
+    stride = groups * kGroupScaleBytes + blocks * kBlockBytes;
+    flags = data + count * stride;
+  }
+  int64_t blocks_in(int64_t group) const {
+    return min_of(kGroupBlocks, blocks - group * kGroupBlocks);
+  }
+  static constexpr int64_t group_offset(int64_t group) {
+    return group * (kGroupScaleBytes + kGroupBlocks * kBlockBytes);
+  }
+};
+
+// 8 rows x 4 k of codes, decoded in two steps so that few registers are alive: words(), then
+// lane<q>() for k = q.
+struct RawDecode {
+  struct Words {
+    __m256i even;  // k = 0 and 2 of each row as 16-bit words
+    __m256i odd;
+  };
+  static MX8_INLINE Words words(const uint8_t* unit) {
+    const __m256i mask = _mm256_set1_epi16(static_cast<int16_t>(0x87F0));
+    const __m256i v = _mm256_load_si256(reinterpret_cast<const __m256i*>(unit));
+    return {_mm256_and_si256(_mm256_srai_epi16(_mm256_slli_epi16(v, 8), 4), mask),
+            _mm256_and_si256(_mm256_srai_epi16(v, 4), mask)};
+  }
+  template <int q>
+  static MX8_INLINE __m256 lane(const Words& w) {
+    const __m256i v = q % 2 == 0 ? w.even : w.odd;
+    if (q < 2) return _mm256_castsi256_ps(_mm256_slli_epi32(v, 16));
+    return _mm256_castsi256_ps(
+        _mm256_and_si256(v, _mm256_set1_epi32(static_cast<int32_t>(0xFFFF0000))));
+  }
+  static constexpr float kToWeight = 0x1p120f;
+};
+
+struct HalfDecode {
+  struct Words {
+    __m256i even;  // FP16: k = 0 of 8 rows, then k = 2
+    __m256i odd;
+  };
+  static MX8_INLINE __m256i gather(__m256i v) {
+    const __m256i low_words_first =
+        _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5, 8, 9, 12,
+                         13, 2, 3, 6, 7, 10, 11, 14, 15);
+    return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(v, low_words_first), 0xD8);
+  }
+  static MX8_INLINE Words words(const uint8_t* unit) {
+    const __m256i mask = _mm256_set1_epi16(static_cast<int16_t>(0xBF80));
+    const __m256i v = _mm256_load_si256(reinterpret_cast<const __m256i*>(unit));
+    return {gather(_mm256_and_si256(_mm256_srai_epi16(_mm256_slli_epi16(v, 8), 1), mask)),
+            gather(_mm256_and_si256(_mm256_srai_epi16(v, 1), mask))};
+  }
+  template <int q>
+  static MX8_INLINE __m256 lane(const Words& w) {
+    const __m256i v = q % 2 == 0 ? w.even : w.odd;
+    return _mm256_cvtph_ps(q < 2 ? _mm256_castsi256_si128(v) : _mm256_extracti128_si256(v, 1));
+  }
+  static constexpr float kToWeight = 0x1p8f;
+};
+
+// The weight itself.
+struct WideDecode : HalfDecode {
+  template <int q>
+  static MX8_INLINE __m256 lane(const Words& w) {
+    return _mm256_mul_ps(HalfDecode::lane<q>(w), _mm256_set1_ps(kToWeight));
+  }
+};
+
+// The scales of 8 rows as floats: byte 0 means 2^-127, the only subnormal among them.
+MX8_INLINE __m256 scale_factors(const uint8_t* scales) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales));
+  const __m256i bits = _mm256_slli_epi32(_mm256_cvtepu8_epi32(bytes), 23);
+  return _mm256_castsi256_ps(_mm256_max_epi32(bits, _mm256_set1_epi32(0x00400000)));
+}
+
+// The same times 2^8, for sums that are 2^-8 of the true ones. Bytes above 246, which only blocks
+// of zeros may have here, saturate to a finite factor.
+MX8_INLINE __m256 scale_factors_up8(const uint8_t* scales) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales));
+  const __m128i up = _mm_min_epu8(_mm_adds_epu8(bytes, _mm_set1_epi8(8)), _mm_set1_epi8(-2));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(up), 23));
+}
+
+// -------------------------------------------------------------------------------------
+// matrix-vector
+
+template <class D, int q, int T, int P>
+MX8_INLINE void multiply(const typename D::Words (&w)[P], const float* const (&x)[T], int64_t k,
+                         __m256 (&s)[P][T]) {
+#pragma GCC unroll 2
+  for (int t = 0; t < T; ++t) {
+    const __m256 xk = _mm256_broadcast_ss(x[t] + k + q);
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) s[p][t] = _mm256_fmadd_ps(D::template lane<q>(w[p]), xk, s[p][t]);
+  }
+}
+
+// s[p][t] = the sum of one block of panel p and row t. `ahead` is what each stream will want later.
+template <class D, int T, int P>
+MX8_INLINE void block_sums(const uint8_t* units, int64_t stride, int64_t ahead,
+                           const float* const (&x)[T], int64_t k, __m256 (&s)[P][T]) {
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p) {
+#pragma GCC unroll 2
+    for (int t = 0; t < T; ++t) s[p][t] = _mm256_setzero_ps();
+  }
+#pragma GCC unroll 8
+  for (int u = 0; u < kBlock / 4; ++u) {
+    typename D::Words w[P];
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) {
+      const uint8_t* unit = units + p * stride + u * kUnitBytes;
+      if (u % 2 == 0) _mm_prefetch(reinterpret_cast<const char*>(unit + ahead), _MM_HINT_T0);
+      w[p] = D::words(unit);
+    }
+    multiply<D, 0, T, P>(w, x, k + 4 * u, s);
+    multiply<D, 1, T, P>(w, x, k + 4 * u, s);
+    multiply<D, 2, T, P>(w, x, k + 4 * u, s);
+    multiply<D, 3, T, P>(w, x, k + 4 * u, s);
+  }
+}
+
+// P panels from `panel` times T rows. x as it is, scaled the same times 2^112 or null for the wide
+// form.
+template <int T, int P>
+void matvec_panels(const Panels& w, int64_t panel, const float* const (&x)[T],
+                   const float* const (&scaled)[T], float* const (&out)[T]) {
+  const uint8_t* base = w.data + panel * w.stride;
+  const uint8_t* flags = w.flags + panel * w.groups;
+  const bool wide = scaled[0] == nullptr;
+  __m256 sums[P][T];
+  for (int p = 0; p < P; ++p) {
+    for (int t = 0; t < T; ++t) sums[p][t] = _mm256_setzero_ps();
+  }
+  for (int64_t g = 0; g < w.groups; ++g) {
+    const uint8_t* group = base + Panels::group_offset(g);
+    // Near its end a stream fetches the start of the panel that it will walk next.
+    const bool leaving = Panels::group_offset(g + 1) + kPrefetch > w.stride;
+    const int64_t ahead = kPrefetch + (leaving ? (P - 1) * w.stride : 0);
+    unsigned marked = flags[g];
+    for (int p = 1; p < P; ++p) marked |= flags[p * w.groups + g];
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) {
+      _mm_prefetch(reinterpret_cast<const char*>(group + p * w.stride + ahead), _MM_HINT_T0);
+    }
+    const int64_t blocks = w.blocks_in(g);
+    for (int64_t b = 0; b < blocks; ++b) {
+      const uint8_t* scales = group + b * kRows;
+      const uint8_t* units = group + kGroupScaleBytes + b * kBlockBytes;
+      const int64_t k = g * kGroupDepth + b * kBlock;
+      __m256 s[P][T];
+      if (wide) {
+        block_sums<WideDecode, T, P>(units, w.stride, ahead, x, k, s);
+      } else if (marked >> b & 1) {
+        block_sums<HalfDecode, T, P>(units, w.stride, ahead, x, k, s);
+      } else {
+        block_sums<RawDecode, T, P>(units, w.stride, ahead, scaled, k, s);
+      }
+#pragma GCC unroll 4
+      for (int p = 0; p < P; ++p) {
+        const uint8_t* at = scales + p * w.stride;
+        const __m256 factor = wide ? scale_factors(at) : scale_factors_up8(at);
+#pragma GCC unroll 2
+        for (int t = 0; t < T; ++t) sums[p][t] = _mm256_fmadd_ps(s[p][t], factor, sums[p][t]);
+      }
+    }
+  }
+  for (int p = 0; p < P; ++p) {
+    for (int t = 0; t < T; ++t) _mm256_storeu_ps(out[t] + p * kRows, sums[p][t]);
+  }
+}
+
+template <int T>
+void matvec(const Panels& w, const LinearTile& tile, const float* const (&x)[T],
+            const float* const (&scaled)[T]) {
+  const int64_t end = (tile.n1 + kRows - 1) / kRows;
+  for (int64_t p = tile.n0 / kRows; p < end;) {
+    float* out[T];
+    for (int t = 0; t < T; ++t) out[t] = tile.sums + t * tile.ld + p * kRows - tile.n0;
+    if (p + kVecPanels <= end) {
+      matvec_panels<T, kVecPanels>(w, p, x, scaled, {out});
+      p += kVecPanels;
+    } else {
+      matvec_panels<T, 1>(w, p, x, scaled, {out});
+      ++p;
+    }
+  }
+}
+
+// Writes x 2^112 and then 1 if every x is 0 or within [2^-109, 2^16), else 0.
+void scale_row(const float* x, int64_t k, float* out) {
+  const __m256 up = _mm256_set1_ps(0x1p112f), least = _mm256_set1_ps(0x1p-109f);
+  const __m256 limit = _mm256_set1_ps(0x1p16f), zero = _mm256_setzero_ps();
+  const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
+  __m256 good = _mm256_castsi256_ps(_mm256_set1_epi32(-1));
+  for (int64_t i = 0; i < k; i += 8) {
+    const __m256 v = _mm256_loadu_ps(x + i);
+    const __m256 size = _mm256_and_ps(v, magnitude);
+    const __m256 inside = _mm256_and_ps(_mm256_cmp_ps(size, least, _CMP_GE_OQ),
+                                        _mm256_cmp_ps(size, limit, _CMP_LT_OQ));
+    good = _mm256_and_ps(good, _mm256_or_ps(inside, _mm256_cmp_ps(v, zero, _CMP_EQ_OQ)));
+    _mm256_storeu_ps(out + i, _mm256_mul_ps(v, up));
+  }
+  out[k] = _mm256_movemask_ps(good) == 0xFF ? 1.0f : 0.0f;
+}
+
+// ----------------------------------------------------------------------------------------------
+// tile
+
+// Weights of 16 columns x one group in FP32 and the factors of its blocks.
+struct TileScratch {
+  float weights[kGroupDepth * kTileCols];
+  float factors[kGroupBlocks * kTileCols];
+};
+
+template <class D>
+MX8_INLINE void decode_block(const uint8_t* units, float* out) {
+  const __m256 up = _mm256_set1_ps(D::kToWeight);
+#pragma GCC unroll 8
+  for (int u = 0; u < kBlock / 4; ++u) {
+    const typename D::Words w = D::words(units + u * kUnitBytes);
+    float* at = out + 4 * u * kTileCols;
+    _mm256_store_ps(at, _mm256_mul_ps(D::template lane<0>(w), up));
+    _mm256_store_ps(at + kTileCols, _mm256_mul_ps(D::template lane<1>(w), up));
+    _mm256_store_ps(at + 2 * kTileCols, _mm256_mul_ps(D::template lane<2>(w), up));
+    _mm256_store_ps(at + 3 * kTileCols, _mm256_mul_ps(D::template lane<3>(w), up));
+  }
+}
+
+void decode_group(const Panels& w, int64_t panel, int64_t g, TileScratch& out) {
+  for (int64_t half = 0; half < 2; ++half) {
+    // A missing second panel repeats the first; its results land in columns beyond N.
+    const int64_t p = min_of(panel + half, w.count - 1);
+    const uint8_t* group = w.data + p * w.stride + Panels::group_offset(g);
+    const unsigned marked = w.flags[p * w.groups + g];
+    for (int64_t b = 0; b < w.blocks_in(g); ++b) {
+      const uint8_t* units = group + kGroupScaleBytes + b * kBlockBytes;
+      float* weights = out.weights + b * kBlock * kTileCols + half * kRows;
+      if (marked >> b & 1) {
+        decode_block<HalfDecode>(units, weights);
+      } else {
+        decode_block<RawDecode>(units, weights);
+      }
+      _mm256_store_ps(out.factors + b * kTileCols + half * kRows, scale_factors(group + b * kRows));
+    }
+  }
+}
+
+// sums[r][0..15] += the blocks of one group; x is packed [k][R].
+template <int R>
+void tile_kernel(const float* x, const TileScratch& w, int64_t blocks, float* sums, int64_t ld) {
+  const float* weights = w.weights;
+  for (int64_t b = 0; b < blocks; ++b) {
+    __m256 s[R][2];
+#pragma GCC unroll 6
+    for (int r = 0; r < R; ++r) s[r][0] = s[r][1] = _mm256_setzero_ps();
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < kBlock; ++k) {
+      const __m256 w0 = _mm256_load_ps(weights), w1 = _mm256_load_ps(weights + 8);
+#pragma GCC unroll 6
+      for (int r = 0; r < R; ++r) {
+        const __m256 xk = _mm256_broadcast_ss(x + r);
+        s[r][0] = _mm256_fmadd_ps(w0, xk, s[r][0]);
+        s[r][1] = _mm256_fmadd_ps(w1, xk, s[r][1]);
+      }
+      weights += kTileCols;
+      x += R;
+    }
+    const __m256 f0 = _mm256_load_ps(w.factors + b * kTileCols);
+    const __m256 f1 = _mm256_load_ps(w.factors + b * kTileCols + 8);
+#pragma GCC unroll 6
+    for (int r = 0; r < R; ++r) {
+      float* to = sums + r * ld;
+      _mm256_storeu_ps(to, _mm256_fmadd_ps(s[r][0], f0, _mm256_loadu_ps(to)));
+      _mm256_storeu_ps(to + 8, _mm256_fmadd_ps(s[r][1], f1, _mm256_loadu_ps(to + 8)));
+    }
+  }
+}
+
+using TileKernel = void (*)(const float*, const TileScratch&, int64_t, float*, int64_t);
+constexpr TileKernel kTileKernels[kTileRows + 1] = {nullptr,        tile_kernel<1>, tile_kernel<2>,
+                                                    tile_kernel<3>, tile_kernel<4>, tile_kernel<5>,
+                                                    tile_kernel<6>};
+
+// Strips have 6 rows; where 1 to 3 would be left over, the last two share what they have, because
+// strips of 4 and 5 rows keep the FMA units busy and strips of 1 to 3 don't.
+int64_t first_row(int64_t m, int64_t strip) {
+  if (m <= kVecRows) return strip == 0 ? 0 : m;
+  const int64_t strips = (m + kTileRows - 1) / kTileRows;
+  if (strip >= strips) return m;
+  const int64_t rest = m % kTileRows;
+  if (strip == strips - 1 && strips > 1 && rest >= 1 && rest <= 3) {
+    return m - (kTileRows + rest) / 2;
+  }
+  return strip * kTileRows;
+}
+
+void gemm(const Panels& w, const LinearInput& in, const float* prepared, const LinearTile& tile,
+          TileScratch& scratch) {
+  const int64_t end = (tile.n1 + kRows - 1) / kRows;
+  for (int64_t m = 0; m < tile.m1 - tile.m0; ++m) {
+    for (int64_t c = 0; c < tile.ld; c += 8) {
+      _mm256_storeu_ps(tile.sums + m * tile.ld + c, _mm256_setzero_ps());
+    }
+  }
+  for (int64_t g = 0; g < w.groups; ++g) {
+    for (int64_t p = tile.n0 / kRows; p < end; p += 2) {
+      decode_group(w, p, g, scratch);
+      for (int64_t s = tile.strip0; s < tile.strip1; ++s) {
+        const int64_t row = first_row(in.m, s), rows = first_row(in.m, s + 1) - row;
+        const float* x = prepared + row * in.k + g * kGroupDepth * rows;
+        float* sums = tile.sums + (row - tile.m0) * tile.ld + p * kRows - tile.n0;
+        kTileKernels[rows](x, scratch, w.blocks_in(g), sums, tile.ld);
+      }
+    }
+  }
+}
+
+// Rows of x as [k][R] for the tile kernel.
+template <int R>
+void pack_strip(const float* const* x, int64_t k, float* out) {
+  for (int64_t i = 0; i < k; ++i) {
+#pragma GCC unroll 6
+    for (int r = 0; r < R; ++r) out[i * R + r] = x[r][i];
+  }
+}
+
+using PackStrip = void (*)(const float* const*, int64_t, float*);
+constexpr PackStrip kPackStrips[kTileRows + 1] = {nullptr,       pack_strip<1>, pack_strip<2>,
+                                                  pack_strip<3>, pack_strip<4>, pack_strip<5>,
+                                                  pack_strip<6>};
+
+// ---------------------------------------------------------------------------------------------
+// table
+
+// M <= 2: a row of k scaled floats and the verdict of scale_row each.
+int64_t prepared_floats(int64_t m, int64_t k) { return m <= kVecRows ? m * (k + 8) : m * k; }
+
+int64_t scratch_floats(int64_t m, int64_t) {
+  return m <= kVecRows ? 0 : static_cast<int64_t>(sizeof(TileScratch) / sizeof(float));
+}
+
+void prepare(const LinearInput& in, int64_t strip0, int64_t strip1, float* prepared) {
+  if (in.m <= kVecRows) {
+    for (int64_t m = 0; m < in.m; ++m) scale_row(row_of(in, m), in.k, prepared + m * (in.k + 8));
+    return;
+  }
+  for (int64_t s = strip0; s < strip1; ++s) {
+    const int64_t row = first_row(in.m, s), rows = first_row(in.m, s + 1) - row;
+    const float* x[kTileRows];
+    for (int64_t r = 0; r < rows; ++r) x[r] = row_of(in, row + r);
+    kPackStrips[rows](x, in.k, prepared + row * in.k);
+  }
+}
+
+void sums(const WeightRef& w, const LinearInput& in, const float* prepared, const LinearTile& tile,
+          float* scratch) {
+  const Panels panels(w);
+  if (in.m > kVecRows) {
+    gemm(panels, in, prepared, tile, *reinterpret_cast<TileScratch*>(scratch));
+    return;
+  }
+  const float* first = prepared;
+  const float* second = prepared + in.k + 8;
+  if (in.m == 1) {
+    matvec<1>(panels, tile, {row_of(in, 0)}, {first[in.k] != 0 ? first : nullptr});
+  } else {
+    const bool scaled = first[in.k] != 0 && second[in.k] != 0;
+    matvec<2>(panels, tile, {row_of(in, 0), row_of(in, 1)},
+              {scaled ? first : nullptr, scaled ? second : nullptr});
+  }
+}
+
+}  // namespace
+
+const LinearKernels kMxfp8Linear = {"avx2_mxfp8_linear",
+                                    kTileRows,
+                                    kVecPanels* kRows,
+                                    first_row,
+                                    prepared_floats,
+                                    scratch_floats,
+                                    prepare,
+                                    sums,
+                                    linear_epilogue,
+                                    40,
+                                    12};
+
+}  // namespace mx8::cpu::avx2
