@@ -14,7 +14,7 @@ namespace mx8 {
 namespace {
 
 constexpr float kWeightSd = 0.02f;
-constexpr uint8_t kMiddleScale = 119;  // 2^-8: codes near 5 give weights near 0.02
+constexpr uint8_t kMiddleScale = 119;  // 2^-8; one less and one more are as frequent
 
 uint64_t mix(uint64_t x) {  // the finaliser of splitmix64
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -86,7 +86,8 @@ bool put_float(ElementTable& table, int i, DType dtype, float value) {
 // False where no such tensor can be made.
 bool fill_table(ElementTable& table, TensorKind kind, DType dtype) {
   static const std::array<float, 256> normal = normal_quantiles();
-  const float code_sd = kWeightSd * 0x1p8f;
+  // The mean square of the scales 2^-9, 2^-8 and 2^-7 is 7/4 of 2^-16.
+  const float code_sd = kWeightSd * 0x1p8f / std::sqrt(1.75f);
   for (int i = 0; i < 256; ++i) {
     bool known = true;
     switch (kind) {
