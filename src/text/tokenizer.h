@@ -23,10 +23,10 @@
 
 namespace mx8 {
 
-namespace tokenizer_detail {
+namespace text {
 struct TokenizerData;
 class StreamDecoder;
-}  // namespace tokenizer_detail
+}  // namespace text
 
 struct EncodeOptions {
   // Adds what the file's post-processor adds (BOS, EOS...). Off for text that a chat template
@@ -40,8 +40,8 @@ struct EncodeOptions {
 class Tokenizer {
  public:
   // Reads `folder`/tokenizer.json and, where present, tokenizer_config.json,
-  // special_tokens_map.json. Errors: kNotFound (no tokenizer.json), kCorrupt (not JSON, wrong types,
-  // contradictions), kUnsupported (a node or model we don't have, by name).
+  // special_tokens_map.json. Errors: kNotFound (no tokenizer.json), kCorrupt (not JSON, wrong
+  // types, contradictions), kUnsupported (a node or model we don't have, by name).
   static Result<Tokenizer> load(const std::string& folder);
   // The same from memory; `config_json` and `special_map_json` may be empty. `name` is what error
   // messages call the file.
@@ -91,14 +91,14 @@ class Tokenizer {
 
  private:
   friend class Detokenizer;
-  explicit Tokenizer(std::shared_ptr<const tokenizer_detail::TokenizerData> data);
-  std::shared_ptr<const tokenizer_detail::TokenizerData> data_;
+  explicit Tokenizer(std::shared_ptr<const text::TokenizerData> data);
+  std::shared_ptr<const text::TokenizerData> data_;
 };
 
-// Turns ids into text one at a time. The concatenation of everything push() and flush() return equals
-// Tokenizer::decode of the same ids; no returned piece ends inside a character. Text is handed out as
-// soon as no later token can change it. It keeps the tokenizer's tables alive; memory is bounded by
-// the longest run of tokens that could still change.
+// Turns ids into text one at a time. The concatenation of everything push() and flush() return
+// equals Tokenizer::decode of the same ids; no returned piece ends inside a character. Text is
+// handed out as soon as no later token can change it. It keeps the tokenizer's tables alive; memory
+// is bounded by the longest run of tokens that could still change.
 class Detokenizer {
  public:
   explicit Detokenizer(const Tokenizer& tokenizer, bool skip_special = true);
@@ -112,8 +112,8 @@ class Detokenizer {
   std::string flush();
 
  private:
-  std::shared_ptr<const tokenizer_detail::TokenizerData> data_;
-  std::unique_ptr<tokenizer_detail::StreamDecoder> decoder_;
+  std::shared_ptr<const text::TokenizerData> data_;
+  std::unique_ptr<text::StreamDecoder> decoder_;
   bool skip_special_;
 };
 
