@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "text/unicode_tables.h"
 #include "text/utf8.h"
 
 namespace mx8::text {
@@ -76,8 +77,9 @@ void strip(TracedText& text, bool left, bool right) {
 // Sorts each run of combining marks by class. utf8proc does this with a bubble sort, whose time is
 // quadratic in the run, so the runs are handed to it sorted.
 void order_marks(std::vector<utf8proc_int32_t>& points) {
-  const auto combining = [](utf8proc_int32_t c) {
-    return utf8proc_get_property(c)->combining_class;
+  const auto combining = [](utf8proc_int32_t c) -> int {
+    const int value = utf8proc_get_property(c)->combining_class;
+    return value == 0 || is_opaque_to_normalizer(static_cast<uint32_t>(c)) ? 0 : value;
   };
   for (size_t i = 0; i < points.size(); ++i) {
     if (combining(points[i]) == 0) continue;
@@ -102,12 +104,16 @@ class UnicodeForm {
         static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | (compat_ ? UTF8PROC_COMPAT : 0));
     for (size_t at = 0; at < segment.size();) {
       const CodePoint c = decode_valid(segment.data() + at);
+      at += c.size;
+      if (is_opaque_to_normalizer(c.value)) {
+        points_.push_back(static_cast<utf8proc_int32_t>(c.value));
+        continue;
+      }
       utf8proc_int32_t parts[32];
       const auto n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c.value), parts, 32,
                                              options, nullptr);
       MX8_CHECK(n >= 0 && n <= 32, n, c.value);
       points_.insert(points_.end(), parts, parts + n);
-      at += c.size;
     }
     order_marks(points_);
     auto length = static_cast<utf8proc_ssize_t>(points_.size());
@@ -142,7 +148,7 @@ void unicode_form(TracedText& text, bool compose, bool compat) {
   const std::string& in = text.bytes;
   const auto is_inert = [&](size_t i) {
     const uint32_t c = decode_valid(in.data() + i).value;
-    return c < inert || c == kBeforeTrailingConsonants;
+    return c < inert || c == kBeforeTrailingConsonants || is_opaque_to_normalizer(c);
   };
   size_t at = 0;
   while (at < in.size() && is_inert(at)) at += decode_valid(in.data() + at).size;
@@ -183,11 +189,6 @@ void map_code_points(TracedText& text, Append append) {
   text = out.finish();
 }
 
-bool is_mark(uint32_t c) {
-  const auto k = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  return k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_MC || k == UTF8PROC_CATEGORY_ME;
-}
-
 void apply_node(const NormalizerNode& node, TracedText& text) {
   switch (node.kind) {
     case NormalizerNode::kNfc:
@@ -200,10 +201,6 @@ void apply_node(const NormalizerNode& node, TracedText& text) {
       return unicode_form(text, false, true);
     case NormalizerNode::kLowercase:
       return map_code_points(text, append_lowercase);
-    case NormalizerNode::kStripAccents:
-      return map_code_points(text, [](std::string& out, uint32_t c) {
-        if (!is_mark(c)) append_utf8(out, c);
-      });
     case NormalizerNode::kStrip:
       return strip(text, node.left, node.right);
     case NormalizerNode::kPrepend:

@@ -29,7 +29,6 @@ struct NormalizerNode {
     kNfkc,
     kNfkd,
     kLowercase,
-    kStripAccents,
     kStrip,
     kPrepend,
     kReplaceString,

@@ -4,9 +4,11 @@
 // here or refused.
 #include <algorithm>
 #include <array>
+#include <sstream>
 
 #include "base/strings.h"
 #include "text/regex.h"
+#include "text/unicode_tables.h"
 
 namespace mx8::text {
 
@@ -14,7 +16,9 @@ namespace {
 
 constexpr std::string_view kSpace = "\\p{White_Space}";
 constexpr std::string_view kNotSpace = "\\P{White_Space}";
-constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// Oniguruma also counts the superscripts and fractions of Latin-1.
+constexpr std::string_view kWord =
+    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); }
@@ -35,6 +39,21 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kCategor
     {"decimalnumber", "Nd"},
     {"nonspacingmark", "Mn"},
 }};
+
+// The newer code points whose category starts with `category`, as the inside of a class.
+std::string newer_in(std::string_view category) {
+  std::ostringstream out;
+  out << std::hex;
+  for (const CategoryRange& r : newer_code_points()) {
+    if (std::string_view(r.category).substr(0, category.size()) != category) continue;
+    out << "\\x{" << r.first << "}";
+    if (r.last != r.first) out << "-\\x{" << r.last << "}";
+  }
+  return out.str();
+}
+
+// CJK extensions H and I and one ideograph more: \p{Han} beyond Unicode 14.
+constexpr std::string_view kNewerHan = "\\x{2b739}\\x{2ebf0}-\\x{2ee5d}\\x{31350}-\\x{323af}";
 
 class Translator {
  public:
@@ -64,7 +83,7 @@ class Translator {
     return unsupported(str_cat("regular expression /", in_, "/: ", what, " is not supported"));
   }
 
-  Result<void> property() {  // at "\p" or "\P"
+  Result<void> property(bool in_class) {  // at "\p" or "\P"
     bool negated = in_[at_ + 1] == 'P';
     const size_t close = in_.find('}', at_);
     if (at_ + 2 >= in_.size() || in_[at_ + 2] != '{' || close == std::string_view::npos) {
@@ -82,7 +101,7 @@ class Translator {
     }
     const auto* long_name = std::find_if(kCategories.begin(), kCategories.end(),
                                          [&](const auto& entry) { return entry.first == key; });
-    std::string translated;
+    std::string translated, newer;
     if (long_name != kCategories.end()) {
       translated = long_name->second;
     } else if (name.size() <= 2) {
@@ -99,9 +118,26 @@ class Translator {
         if (key == posix) return refuse(str_cat("\\p{", name, "}"));
       }
       translated = "sc:" + name;
+      if (key == "han") newer = kNewerHan;
     }
-    out_ += str_cat(negated ? "\\P{" : "\\p{", translated, "}");
+    if (translated.size() <= 2) newer = newer_in(translated);
+    const std::string_view letter = negated ? "\\P{" : "\\p{";
+    if (newer.empty()) {
+      out_ += str_cat(letter, translated, "}");
+    } else if (!in_class) {
+      out_ += str_cat(negated ? "[^" : "[", "\\p{", translated, "}", newer, "]");
+    } else if (!negated) {
+      out_ += str_cat("\\p{", translated, "}", newer);
+    } else {
+      return refuse("a negated property in a class");
+    }
     return {};
+  }
+
+  static std::string word() {
+    std::string out(kWord);
+    for (const char* category : {"L", "M", "Nd", "Nl", "Pc"}) out += newer_in(category);
+    return out;
   }
 
   Result<void> hex_escape() {  // at "\x" or "\u"
@@ -135,7 +171,7 @@ class Translator {
     switch (c) {
       case 'p':
       case 'P':
-        return property();
+        return property(in_class);
       case 'x':
       case 'u':
         return hex_escape();
@@ -144,14 +180,15 @@ class Translator {
       case 'S':
         return emit(kNotSpace);
       case 'd':
-        return emit("\\p{Nd}");
+        return emit(in_class ? "\\p{Nd}" + newer_in("Nd") : "[\\p{Nd}" + newer_in("Nd") + "]");
       case 'D':
-        return emit("\\P{Nd}");
+        if (in_class) return refuse("\\D in a class");
+        return emit("[^\\p{Nd}" + newer_in("Nd") + "]");
       case 'w':
-        return emit(in_class ? std::string(kWord) : str_cat("[", kWord, "]"));
+        return emit(in_class ? word() : str_cat("[", word(), "]"));
       case 'W':
         if (in_class) return refuse("\\W in a class");
-        return emit(str_cat("[^", kWord, "]"));
+        return emit(str_cat("[^", word(), "]"));
       case 'h':
         return emit(in_class ? "0-9a-fA-F" : "[0-9a-fA-F]");
       case 'v':

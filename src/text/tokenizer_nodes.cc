@@ -142,8 +142,6 @@ Result<NormalizerNode> read_normalizer_node(const Node& node) {
     out.kind = NormalizerNode::kNfkd;
   } else if (type == "Lowercase") {
     out.kind = NormalizerNode::kLowercase;
-  } else if (type == "StripAccents") {
-    out.kind = NormalizerNode::kStripAccents;
   } else if (type == "Strip") {
     out.kind = NormalizerNode::kStrip;
     MX8_TRY(out.left, node.flag("strip_left", true));
@@ -162,7 +160,7 @@ Result<NormalizerNode> read_normalizer_node(const Node& node) {
     }
   } else {
     return unknown_node(node,
-                        "Sequence, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Prepend, "
+                        "Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, "
                         "Replace");
   }
   return out;

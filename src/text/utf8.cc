@@ -3,6 +3,8 @@
 #include <simdjson.h>
 #include <utf8proc.h>
 
+#include "text/unicode_tables.h"
+
 namespace mx8::text {
 
 namespace {
@@ -93,6 +95,10 @@ bool is_word(uint32_t c) {
       (c >= 0x1F170 && c <= 0x1F189)) {
     return true;
   }
+  if (const CategoryRange* newer = find_newer(c)) {
+    const std::string_view name = newer->category;
+    return name[0] == 'L' || name[0] == 'M' || name == "Nd" || name == "Nl" || name == "Pc";
+  }
   switch (category(c)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
@@ -113,6 +119,8 @@ bool is_word(uint32_t c) {
 
 bool is_numeric(uint32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
+  if (const CategoryRange* newer = find_newer(c)) return newer->category[0] == 'N';
+  if ((c >= 0x11DE0 && c <= 0x11DE9) || (c >= 0x16FF4 && c <= 0x16FF6)) return true;  // Unicode 17
   const auto k = category(c);
   return k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_NO;
 }

@@ -37,7 +37,8 @@ inline bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0x
 bool is_white_space(uint32_t code_point);  // White_Space
 bool is_word(uint32_t code_point);         // \w: letters, marks, digits, connectors, joiners
 bool is_numeric(uint32_t code_point);      // Nd, Nl, No
-bool is_punctuation(uint32_t code_point);  // P*, and all ASCII punctuation and symbols
+bool is_punctuation(
+    uint32_t code_point);  // P* of Unicode 15, and all ASCII punctuation and symbols
 
 // Full lower case of one code point, without context.
 void append_lowercase(std::string& out, uint32_t code_point);
