@@ -14,6 +14,9 @@ constexpr OpKernels kScalarOps = {
 
 }  // namespace
 
-const OpKernels& op_kernels(CpuIsa) { return kScalarOps; }
+const OpKernels& op_kernels(CpuIsa isa) {
+  if (isa != CpuIsa::kScalar && avx2::kOps.attention_tile != nullptr) return avx2::kOps;
+  return kScalarOps;
+}
 
 }  // namespace mx8::cpu

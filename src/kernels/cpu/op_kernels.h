@@ -23,6 +23,10 @@ struct OpKernels {
   int head_dim_multiple;
 };
 
+namespace avx2 {
+extern const OpKernels kOps;  // null pointers where the build has no AVX2
+}  // namespace avx2
+
 // The best row that the build has and that `isa` allows. The caller has checked that the processor
 // runs `isa`.
 const OpKernels& op_kernels(CpuIsa isa);
