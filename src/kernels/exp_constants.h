@@ -22,6 +22,6 @@ inline constexpr float kP3 = 4.1665795894e-2f;
 inline constexpr float kP4 = 1.6666665459e-1f;
 inline constexpr float kP5 = 5.0000001201e-1f;
 inline constexpr float kMin = -87.336544f;  // ln(2^-126), rounded towards zero
-inline constexpr float kMax = 88.722839f;   // ln(FLT_MAX), rounded up: gives infinity itself
+inline constexpr float kMax = 88.7228317f;   // ln(FLT_MAX), rounded towards zero
 
 }  // namespace mx8::exp_f32

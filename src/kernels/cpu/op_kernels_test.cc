@@ -42,8 +42,8 @@ TEST(Exp, HasStatedValuesAtTheEdges) {
   EXPECT_GE(reference::exp(exp_f32::kMin), std::numeric_limits<float>::min());
   EXPECT_EQ(reference::exp(88.8f), kInf);
   EXPECT_EQ(reference::exp(kInf), kInf);
-  EXPECT_EQ(reference::exp(exp_f32::kMax), kInf);
-  EXPECT_TRUE(std::isfinite(reference::exp(std::nextafter(exp_f32::kMax, 0.0f))));
+  EXPECT_TRUE(std::isfinite(reference::exp(exp_f32::kMax)));
+  EXPECT_EQ(reference::exp(std::nextafter(exp_f32::kMax, kInf)), kInf);
   EXPECT_TRUE(std::isnan(reference::exp(kNan)));
   EXPECT_EQ(reference::sigmoid(-kInf), 0.0f);
   EXPECT_EQ(reference::sigmoid(kInf), 1.0f);
