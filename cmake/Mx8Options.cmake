@@ -5,7 +5,8 @@ target_include_directories(mx8_options INTERFACE
 
 # No -ffast-math: it links start-up code that zeroes subnormals, and E4M3 codes decode to subnormals.
 target_compile_options(mx8_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-unused-parameter -fno-math-errno
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-unused-parameter
+  -Wno-missing-field-initializers -fno-math-errno
   -fno-trapping-math -ffp-contract=off>)
 if(MX8_WERROR)
   target_compile_options(mx8_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
