@@ -203,11 +203,13 @@ def expression_goldens():
     from template_snippets import SNIPPETS, VARIABLES
 
     env = environment()
+    cases = [{"source": s, **render(env, s, json.loads(json.dumps(VARIABLES)))} for s in SNIPPETS]
     return {
         "generator": f"jinja2 {jinja2.__version__}",
         "now": NOW.isoformat(),
         "variables": VARIABLES,
-        "cases": [{"source": s, **render(env, s, json.loads(json.dumps(VARIABLES)))} for s in SNIPPETS],
+        # Objects that print their address print nothing that could be compared.
+        "cases": [c for c in cases if " at 0x" not in c.get("text", "")],
     }
 
 

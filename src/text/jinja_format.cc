@@ -11,21 +11,22 @@
 namespace mx8::jinja {
 namespace {
 
-// The text without white space at its ends and without single underscores between digits; nothing
-// when an underscore stands elsewhere.
+// The text without white space at its ends and without single underscores between digits, digits of
+// other scripts as ASCII; nothing when an underscore stands elsewhere.
 std::optional<std::string> number_text(std::string_view text) {
-  Text stripped = strip(Text(text), Side::kBoth, nullptr);
-  std::string out;
+  const Text stripped = strip(Text(text), Side::kBoth, nullptr);
   const std::string& s = stripped.bytes();
-  for (size_t i = 0; i < s.size(); ++i) {
-    if (s[i] != '_') {
-      out += s[i];
-      continue;
+  auto alnum = [&](size_t i) { return i < s.size() && (s[i] & 0x80 || std::isalnum(s[i])); };
+  std::string out;
+  for (size_t i = 0; i < s.size();) {
+    size_t begin = i;
+    char32_t c = next_code_point(s, i);
+    if (c != '_') {
+      int digit = decimal_value(c);
+      digit >= 0 ? out += static_cast<char>('0' + digit) : out.append(s, begin, i - begin);
+    } else if (begin == 0 || !alnum(begin - 1) || !alnum(i)) {
+      return std::nullopt;
     }
-    bool between = i > 0 && i + 1 < s.size() &&
-                   std::isalnum(static_cast<unsigned char>(s[i - 1])) &&
-                   std::isalnum(static_cast<unsigned char>(s[i + 1]));
-    if (!between) return std::nullopt;
   }
   return out;
 }

@@ -44,6 +44,7 @@ class Parser {
   Body run() {
     Body body = statements({});
     if (!at(TokenKind::kEnd)) stop(str_cat("unexpected ", describe(now())));
+    if (!unknown_.empty()) throw unknown_[0];
     return body;
   }
 
@@ -403,11 +404,19 @@ class Parser {
     return e;
   }
 
+  // A filter or test that jinja2 does not know either is an error only where it is reached, inside
+  // a condition: templates look for those of other engines that way.
+  void refuse_unless_conditional(Failure failure) {
+    if (soft_ == 0) unknown_.push_back(std::move(failure));
+  }
+
   ExprPtr expression() {
     Nest nest(*this);
     int line = now().line;
+    size_t unknown_before = unknown_.size();
     ExprPtr value = or_expression();
     while (skip_name("if")) {
+      unknown_.resize(unknown_before);
       ++soft_;
       ExprPtr e = node(ExprKind::kCondition, line);
       kid(*e, or_expression());
@@ -741,10 +750,10 @@ class Parser {
     ExprPtr e = node(ExprKind::kFilter, now().line);
     e->name = dotted_name();
     e->native = find_filter(e->name);
-    // A name that jinja2 does not know either is an error only where it is reached, inside a
-    // condition: templates test for filters of other engines that way.
-    if (e->native == nullptr && (soft_ == 0 || is_unsupported_filter(e->name))) {
-      stop(str_cat("filter '", e->name, "' is not supported"), e->line);
+    if (e->native == nullptr) {
+      Failure unknown{str_cat("filter '", e->name, "' is not supported"), e->line};
+      if (is_unsupported_filter(e->name)) throw unknown;
+      refuse_unless_conditional(std::move(unknown));
     }
     kid(*e, std::move(subject));
     if (at_op("(")) e->args = call_args(*e);
@@ -771,8 +780,8 @@ class Parser {
     ExprPtr e = node(ExprKind::kTest, line);
     e->name = dotted_name();
     e->native = find_test(e->name);
-    if (e->native == nullptr && soft_ == 0) {
-      stop(str_cat("test '", e->name, "' is not supported"), line);
+    if (e->native == nullptr) {
+      refuse_unless_conditional({str_cat("test '", e->name, "' is not supported"), line});
     }
     kid(*e, std::move(subject));
     if (at_op("(")) {
@@ -795,6 +804,7 @@ class Parser {
   int nesting_ = 0;
   int loops_ = 0;
   int soft_ = 0;  // how many conditions are around
+  std::vector<Failure> unknown_;
   int loop_names_ = 0, caller_names_ = 0, varargs_names_ = 0, kwargs_names_ = 0;
 };
 

@@ -146,11 +146,15 @@ char32_t to_lower(char32_t c) {
 char32_t to_upper(char32_t c) {
   return static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c)));
 }
-bool is_upper(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LU || to_lower(c) != c; }
-bool is_lower(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LL; }
-bool is_cased(char32_t c) {
-  return is_upper(c) || is_lower(c) || category(c) == UTF8PROC_CATEGORY_LT;
+bool is_title(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LT; }
+// Besides the letters, numerals such as U+2167 have case.
+bool is_upper(char32_t c) {
+  return category(c) == UTF8PROC_CATEGORY_LU || (to_lower(c) != c && !is_title(c));
 }
+bool is_lower(char32_t c) {
+  return category(c) == UTF8PROC_CATEGORY_LL || (to_upper(c) != c && !is_title(c));
+}
+bool is_cased(char32_t c) { return is_upper(c) || is_lower(c) || is_title(c); }
 
 struct LongUpper {
   char32_t c;
@@ -330,6 +334,13 @@ size_t previous(std::string_view s, size_t offset) {
 
 }  // namespace
 
+int decimal_value(char32_t c) {
+  if (category(c) != UTF8PROC_CATEGORY_ND) return -1;
+  char32_t zero = c;
+  while (category(zero - 1) == UTF8PROC_CATEGORY_ND) --zero;
+  return static_cast<int>((c - zero) % 10);
+}
+
 bool is_identifier_char(char32_t c) {
   if (c < 0x80) {
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -401,7 +412,7 @@ std::vector<Piece> split_space(std::string_view b, int64_t max_splits) {
     }
     if (begin >= b.size()) return out;
     if (max_splits >= 0 && static_cast<int64_t>(out.size()) >= max_splits) {
-      out.push_back({begin, rstrip_offset(b)});
+      out.push_back({begin, b.size()});  // the rest keeps its end, as in Python
       return out;
     }
     i = begin;
@@ -422,9 +433,7 @@ std::vector<Piece> rsplit_space(std::string_view b, int64_t max_splits) {
     end = rstrip_offset(b.substr(0, end));
     if (end == 0) break;
     if (max_splits >= 0 && static_cast<int64_t>(out.size()) >= max_splits) {
-      size_t begin = 0;
-      for (size_t i = 0; is_space(next_code_point(b, i));) begin = i;
-      out.push_back({begin, end});
+      out.push_back({0, end});
       break;
     }
     size_t begin = end;
@@ -658,11 +667,11 @@ bool all_of(std::string_view s, CharTest test) {
         ok = is_space(c);
         break;
       case CharTest::kUpper:
-        ok = !is_lower(c);
+        ok = !is_lower(c) && !is_title(c);
         cased = cased || is_upper(c);
         break;
       case CharTest::kLower:
-        ok = !is_upper(c);
+        ok = !is_upper(c) && !is_title(c);
         cased = cased || is_lower(c);
         break;
     }

@@ -63,6 +63,7 @@ char32_t next_code_point(std::string_view s, size_t& offset);
 void append_utf8(std::string& out, char32_t c);
 bool is_space(char32_t c);            // str.isspace of one character
 bool is_identifier_char(char32_t c);  // letters, marks, digits, '_'
+int decimal_value(char32_t c);        // 0 to 9 for a decimal digit of any script, else -1
 bool is_printable(char32_t c);        // what repr() shows as itself
 
 // ---- Python's str methods.
