@@ -6,10 +6,10 @@
 
 namespace mx8::cpu::avx2 {
 
-extern const LinearKernels kMxfp8Linear;
-extern const LinearKernels kPlainLinear;
+// The kernels for m rows.
+const LinearKernels& mxfp8_linear(int64_t m);
+const LinearKernels& plain_linear(int64_t m);
 
-// Shared by both.
 void linear_epilogue(const LinearTile& tile, const LinearOutput& out);
 
 }  // namespace mx8::cpu::avx2

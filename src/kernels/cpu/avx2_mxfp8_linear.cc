@@ -33,9 +33,11 @@ using namespace panel8;  // NOLINT: the layout's constants
 
 #define MX8_INLINE inline __attribute__((always_inline))
 
-// Panels that the matrix-vector kernel walks at once: as many independent chains of FMAs, and as
-// many memory streams.
-constexpr int kVecPanels = 4;
+// Rows of a strip of the kernel for few rows, and the columns it takes at a time: 4 panels.
+constexpr int64_t kVecRows = 8;
+constexpr int64_t kVecStep = 32;
+// From this many rows on the tile kernel is faster.
+constexpr int64_t kTileFrom = 25;
 // How far ahead each stream is fetched.
 constexpr int64_t kPrefetch = 2048;
 // Columns of the register tile (two panels), and its largest number of rows: 12 sums, 2 weights and
@@ -43,7 +45,6 @@ constexpr int64_t kPrefetch = 2048;
 constexpr int64_t kTileCols = 16;
 constexpr int64_t kTileRows = 6;
 constexpr int64_t kGroupDepth = kGroupBlocks * kBlock;
-constexpr int64_t kVecRows = 2;
 
 int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -147,27 +148,26 @@ MX8_INLINE __m256 scale_factors_up8(const uint8_t* scales) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(up), 23));
 }
 
-// -------------------------------------------------------------------------------------
-// matrix-vector
+// --------------------------------------------------------------------------------------- few rows
 
 template <class D, int q, int T, int P>
-MX8_INLINE void multiply(const typename D::Words (&w)[P], const float* const (&x)[T], int64_t k,
-                         __m256 (&s)[P][T]) {
-#pragma GCC unroll 2
+MX8_INLINE void multiply(const typename D::Words (&w)[P], const float* x, __m256 (&s)[P][T]) {
+#pragma GCC unroll 8
   for (int t = 0; t < T; ++t) {
-    const __m256 xk = _mm256_broadcast_ss(x[t] + k + q);
+    const __m256 xk = _mm256_broadcast_ss(x + q * T + t);
 #pragma GCC unroll 4
     for (int p = 0; p < P; ++p) s[p][t] = _mm256_fmadd_ps(D::template lane<q>(w[p]), xk, s[p][t]);
   }
 }
 
-// s[p][t] = the sum of one block of panel p and row t. `ahead` is what each stream will want later.
+// s[p][t] = the sum of one block of panel p and row t; x is [k][T]. `ahead` is what each stream
+// will want later.
 template <class D, int T, int P>
-MX8_INLINE void block_sums(const uint8_t* units, int64_t stride, int64_t ahead,
-                           const float* const (&x)[T], int64_t k, __m256 (&s)[P][T]) {
+MX8_INLINE void block_sums(const uint8_t* units, int64_t stride, int64_t ahead, const float* x,
+                           __m256 (&s)[P][T]) {
 #pragma GCC unroll 4
   for (int p = 0; p < P; ++p) {
-#pragma GCC unroll 2
+#pragma GCC unroll 8
     for (int t = 0; t < T; ++t) s[p][t] = _mm256_setzero_ps();
   }
 #pragma GCC unroll 8
@@ -179,21 +179,28 @@ MX8_INLINE void block_sums(const uint8_t* units, int64_t stride, int64_t ahead,
       if (u % 2 == 0) _mm_prefetch(reinterpret_cast<const char*>(unit + ahead), _MM_HINT_T0);
       w[p] = D::words(unit);
     }
-    multiply<D, 0, T, P>(w, x, k + 4 * u, s);
-    multiply<D, 1, T, P>(w, x, k + 4 * u, s);
-    multiply<D, 2, T, P>(w, x, k + 4 * u, s);
-    multiply<D, 3, T, P>(w, x, k + 4 * u, s);
+    multiply<D, 0, T, P>(w, x + 4 * u * T, s);
+    multiply<D, 1, T, P>(w, x + 4 * u * T, s);
+    multiply<D, 2, T, P>(w, x + 4 * u * T, s);
+    multiply<D, 3, T, P>(w, x + 4 * u * T, s);
   }
 }
 
-// P panels from `panel` times T rows. x as it is, scaled the same times 2^112 or null for the wide
-// form.
+// T rows of activations for the kernel below: [k][T] as they are, the same times 2^112, and whether
+// the latter may be used.
+struct VecInput {
+  const float* x;
+  const float* scaled;
+  bool exact;
+};
+
+// P panels from `panel` times T rows.
 template <int T, int P>
-void matvec_panels(const Panels& w, int64_t panel, const float* const (&x)[T],
-                   const float* const (&scaled)[T], float* const (&out)[T]) {
+void vec_kernel(const Panels& w, int64_t panel, const VecInput& in, float* out, int64_t ld) {
   const uint8_t* base = w.data + panel * w.stride;
   const uint8_t* flags = w.flags + panel * w.groups;
-  const bool wide = scaled[0] == nullptr;
+  const float* x = in.x;
+  const float* scaled = in.scaled;
   __m256 sums[P][T];
   for (int p = 0; p < P; ++p) {
     for (int t = 0; t < T; ++t) sums[p][t] = _mm256_setzero_ps();
@@ -205,7 +212,6 @@ void matvec_panels(const Panels& w, int64_t panel, const float* const (&x)[T],
     const int64_t ahead = kPrefetch + (leaving ? (P - 1) * w.stride : 0);
     unsigned marked = flags[g];
     for (int p = 1; p < P; ++p) marked |= flags[p * w.groups + g];
-#pragma GCC unroll 4
     for (int p = 0; p < P; ++p) {
       _mm_prefetch(reinterpret_cast<const char*>(group + p * w.stride + ahead), _MM_HINT_T0);
     }
@@ -213,53 +219,58 @@ void matvec_panels(const Panels& w, int64_t panel, const float* const (&x)[T],
     for (int64_t b = 0; b < blocks; ++b) {
       const uint8_t* scales = group + b * kRows;
       const uint8_t* units = group + kGroupScaleBytes + b * kBlockBytes;
-      const int64_t k = g * kGroupDepth + b * kBlock;
       __m256 s[P][T];
-      if (wide) {
-        block_sums<WideDecode, T, P>(units, w.stride, ahead, x, k, s);
+      if (!in.exact) {
+        block_sums<WideDecode, T, P>(units, w.stride, ahead, x, s);
       } else if (marked >> b & 1) {
-        block_sums<HalfDecode, T, P>(units, w.stride, ahead, x, k, s);
+        block_sums<HalfDecode, T, P>(units, w.stride, ahead, x, s);
       } else {
-        block_sums<RawDecode, T, P>(units, w.stride, ahead, scaled, k, s);
+        block_sums<RawDecode, T, P>(units, w.stride, ahead, scaled, s);
       }
+      x += kBlock * T;
+      scaled += kBlock * T;
 #pragma GCC unroll 4
       for (int p = 0; p < P; ++p) {
         const uint8_t* at = scales + p * w.stride;
-        const __m256 factor = wide ? scale_factors(at) : scale_factors_up8(at);
-#pragma GCC unroll 2
+        const __m256 factor = in.exact ? scale_factors_up8(at) : scale_factors(at);
+#pragma GCC unroll 8
         for (int t = 0; t < T; ++t) sums[p][t] = _mm256_fmadd_ps(s[p][t], factor, sums[p][t]);
       }
     }
   }
   for (int p = 0; p < P; ++p) {
-    for (int t = 0; t < T; ++t) _mm256_storeu_ps(out[t] + p * kRows, sums[p][t]);
+    for (int t = 0; t < T; ++t) _mm256_storeu_ps(out + t * ld + p * kRows, sums[p][t]);
   }
 }
 
-template <int T>
-void matvec(const Panels& w, const LinearTile& tile, const float* const (&x)[T],
-            const float* const (&scaled)[T]) {
-  const int64_t end = (tile.n1 + kRows - 1) / kRows;
-  for (int64_t p = tile.n0 / kRows; p < end;) {
-    float* out[T];
-    for (int t = 0; t < T; ++t) out[t] = tile.sums + t * tile.ld + p * kRows - tile.n0;
-    if (p + kVecPanels <= end) {
-      matvec_panels<T, kVecPanels>(w, p, x, scaled, {out});
-      p += kVecPanels;
-    } else {
-      matvec_panels<T, 1>(w, p, x, scaled, {out});
-      ++p;
-    }
-  }
-}
+using VecKernel = void (*)(const Panels&, int64_t, const VecInput&, float*, int64_t);
 
-// Writes x 2^112 and then 1 if every x is 0 or within [2^-109, 2^16), else 0.
-void scale_row(const float* x, int64_t k, float* out) {
+// For T rows: the kernel that walks several panels at once, and the one for the panels left over.
+struct VecKernels {
+  VecKernel many;
+  VecKernel one;
+  int64_t panels;
+};
+
+// At least 8 chains of FMAs hide their latency; one row is bound by decoding, and takes 4 panels
+// for the sake of 4 streams of memory.
+constexpr VecKernels kVecKernels[kVecRows + 1] = {{nullptr, nullptr, 0},
+                                                  {vec_kernel<1, 4>, vec_kernel<1, 1>, 4},
+                                                  {vec_kernel<2, 4>, vec_kernel<2, 1>, 4},
+                                                  {vec_kernel<3, 2>, vec_kernel<3, 1>, 2},
+                                                  {vec_kernel<4, 2>, vec_kernel<4, 1>, 2},
+                                                  {vec_kernel<5, 1>, vec_kernel<5, 1>, 1},
+                                                  {vec_kernel<6, 1>, vec_kernel<6, 1>, 1},
+                                                  {vec_kernel<7, 1>, vec_kernel<7, 1>, 1},
+                                                  {vec_kernel<8, 1>, vec_kernel<8, 1>, 1}};
+
+// Writes x 2^112; true if every x is 0 or within [2^-109, 2^16).
+bool scale_up(const float* x, int64_t count, float* out) {
   const __m256 up = _mm256_set1_ps(0x1p112f), least = _mm256_set1_ps(0x1p-109f);
   const __m256 limit = _mm256_set1_ps(0x1p16f), zero = _mm256_setzero_ps();
   const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
   __m256 good = _mm256_castsi256_ps(_mm256_set1_epi32(-1));
-  for (int64_t i = 0; i < k; i += 8) {
+  for (int64_t i = 0; i < count; i += 8) {
     const __m256 v = _mm256_loadu_ps(x + i);
     const __m256 size = _mm256_and_ps(v, magnitude);
     const __m256 inside = _mm256_and_ps(_mm256_cmp_ps(size, least, _CMP_GE_OQ),
@@ -267,11 +278,41 @@ void scale_row(const float* x, int64_t k, float* out) {
     good = _mm256_and_ps(good, _mm256_or_ps(inside, _mm256_cmp_ps(v, zero, _CMP_EQ_OQ)));
     _mm256_storeu_ps(out + i, _mm256_mul_ps(v, up));
   }
-  out[k] = _mm256_movemask_ps(good) == 0xFF ? 1.0f : 0.0f;
+  return _mm256_movemask_ps(good) == 0xFF;
 }
 
-// ----------------------------------------------------------------------------------------------
-// tile
+// Strips of equal height, at most kVecRows.
+int64_t vec_first_row(int64_t m, int64_t strip) {
+  const int64_t strips = (m + kVecRows - 1) / kVecRows;
+  return m * strip / strips;
+}
+
+// Where the prepared form of a strip starts: x, the scaled x, and the verdict as a float.
+int64_t vec_offset(int64_t strip, int64_t row, int64_t k) { return 2 * row * k + 8 * strip; }
+
+void vec_gemm(const Panels& w, const LinearInput& in, const float* prepared,
+              const LinearTile& tile) {
+  // Panels outside, strips inside: a second strip finds the weights in the cache.
+  const int64_t end = (tile.n1 + kRows - 1) / kRows;
+  constexpr int64_t kStep = kVecStep / kRows;
+  for (int64_t from = tile.n0 / kRows; from < end; from += kStep) {
+    const int64_t to = min_of(end, from + kStep);
+    for (int64_t s = tile.strip0; s < tile.strip1; ++s) {
+      const int64_t row = vec_first_row(in.m, s), rows = vec_first_row(in.m, s + 1) - row;
+      const float* x = prepared + vec_offset(s, row, in.k);
+      const VecInput input{x, x + rows * in.k, x[2 * rows * in.k] != 0};
+      const VecKernels& kernels = kVecKernels[rows];
+      for (int64_t p = from; p < to;) {
+        float* out = tile.sums + (row - tile.m0) * tile.ld + p * kRows - tile.n0;
+        const bool many = p + kernels.panels <= to;
+        (many ? kernels.many : kernels.one)(w, p, input, out, tile.ld);
+        p += many ? kernels.panels : 1;
+      }
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------------- tile
 
 // Weights of 16 columns x one group in FP32 and the factors of its blocks.
 struct TileScratch {
@@ -350,8 +391,7 @@ constexpr TileKernel kTileKernels[kTileRows + 1] = {nullptr,        tile_kernel<
 
 // Strips have 6 rows; where 1 to 3 would be left over, the last two share what they have, because
 // strips of 4 and 5 rows keep the FMA units busy and strips of 1 to 3 don't.
-int64_t first_row(int64_t m, int64_t strip) {
-  if (m <= kVecRows) return strip == 0 ? 0 : m;
+int64_t tile_first_row(int64_t m, int64_t strip) {
   const int64_t strips = (m + kTileRows - 1) / kTileRows;
   if (strip >= strips) return m;
   const int64_t rest = m % kTileRows;
@@ -361,8 +401,8 @@ int64_t first_row(int64_t m, int64_t strip) {
   return strip * kTileRows;
 }
 
-void gemm(const Panels& w, const LinearInput& in, const float* prepared, const LinearTile& tile,
-          TileScratch& scratch) {
+void tile_gemm(const Panels& w, const LinearInput& in, const float* prepared,
+               const LinearTile& tile, TileScratch& scratch) {
   const int64_t end = (tile.n1 + kRows - 1) / kRows;
   for (int64_t m = 0; m < tile.m1 - tile.m0; ++m) {
     for (int64_t c = 0; c < tile.ld; c += 8) {
@@ -373,7 +413,7 @@ void gemm(const Panels& w, const LinearInput& in, const float* prepared, const L
     for (int64_t p = tile.n0 / kRows; p < end; p += 2) {
       decode_group(w, p, g, scratch);
       for (int64_t s = tile.strip0; s < tile.strip1; ++s) {
-        const int64_t row = first_row(in.m, s), rows = first_row(in.m, s + 1) - row;
+        const int64_t row = tile_first_row(in.m, s), rows = tile_first_row(in.m, s + 1) - row;
         const float* x = prepared + row * in.k + g * kGroupDepth * rows;
         float* sums = tile.sums + (row - tile.m0) * tile.ld + p * kRows - tile.n0;
         kTileKernels[rows](x, scratch, w.blocks_in(g), sums, tile.ld);
@@ -382,73 +422,84 @@ void gemm(const Panels& w, const LinearInput& in, const float* prepared, const L
   }
 }
 
-// Rows of x as [k][R] for the tile kernel.
+// --------------------------------------------------------------------------------------- both
+
+// R rows of x as [k][R].
 template <int R>
-void pack_strip(const float* const* x, int64_t k, float* out) {
+void interleave(const float* const* x, int64_t k, float* out) {
   for (int64_t i = 0; i < k; ++i) {
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) out[i * R + r] = x[r][i];
   }
 }
 
-using PackStrip = void (*)(const float* const*, int64_t, float*);
-constexpr PackStrip kPackStrips[kTileRows + 1] = {nullptr,       pack_strip<1>, pack_strip<2>,
-                                                  pack_strip<3>, pack_strip<4>, pack_strip<5>,
-                                                  pack_strip<6>};
+using Interleave = void (*)(const float* const*, int64_t, float*);
+constexpr Interleave kInterleave[kVecRows + 1] = {nullptr,       interleave<1>, interleave<2>,
+                                                  interleave<3>, interleave<4>, interleave<5>,
+                                                  interleave<6>, interleave<7>, interleave<8>};
 
-// ---------------------------------------------------------------------------------------------
-// table
-
-// M <= 2: a row of k scaled floats and the verdict of scale_row each.
-int64_t prepared_floats(int64_t m, int64_t k) { return m <= kVecRows ? m * (k + 8) : m * k; }
-
-int64_t scratch_floats(int64_t m, int64_t) {
-  return m <= kVecRows ? 0 : static_cast<int64_t>(sizeof(TileScratch) / sizeof(float));
+void interleave_rows(const LinearInput& in, int64_t row, int64_t rows, float* out) {
+  const float* x[kVecRows];
+  for (int64_t r = 0; r < rows; ++r) x[r] = row_of(in, row + r);
+  kInterleave[rows](x, in.k, out);
 }
 
-void prepare(const LinearInput& in, int64_t strip0, int64_t strip1, float* prepared) {
-  if (in.m <= kVecRows) {
-    for (int64_t m = 0; m < in.m; ++m) scale_row(row_of(in, m), in.k, prepared + m * (in.k + 8));
-    return;
-  }
+int64_t vec_prepared_floats(int64_t m, int64_t k) {
+  const int64_t strips = (m + kVecRows - 1) / kVecRows;
+  return vec_offset(strips, m, k);
+}
+
+void vec_prepare(const LinearInput& in, int64_t strip0, int64_t strip1, float* prepared) {
   for (int64_t s = strip0; s < strip1; ++s) {
-    const int64_t row = first_row(in.m, s), rows = first_row(in.m, s + 1) - row;
-    const float* x[kTileRows];
-    for (int64_t r = 0; r < rows; ++r) x[r] = row_of(in, row + r);
-    kPackStrips[rows](x, in.k, prepared + row * in.k);
+    const int64_t row = vec_first_row(in.m, s), rows = vec_first_row(in.m, s + 1) - row;
+    float* x = prepared + vec_offset(s, row, in.k);
+    interleave_rows(in, row, rows, x);
+    x[2 * rows * in.k] = scale_up(x, rows * in.k, x + rows * in.k) ? 1.0f : 0.0f;
   }
 }
 
-void sums(const WeightRef& w, const LinearInput& in, const float* prepared, const LinearTile& tile,
-          float* scratch) {
-  const Panels panels(w);
-  if (in.m > kVecRows) {
-    gemm(panels, in, prepared, tile, *reinterpret_cast<TileScratch*>(scratch));
-    return;
-  }
-  const float* first = prepared;
-  const float* second = prepared + in.k + 8;
-  if (in.m == 1) {
-    matvec<1>(panels, tile, {row_of(in, 0)}, {first[in.k] != 0 ? first : nullptr});
-  } else {
-    const bool scaled = first[in.k] != 0 && second[in.k] != 0;
-    matvec<2>(panels, tile, {row_of(in, 0), row_of(in, 1)},
-              {scaled ? first : nullptr, scaled ? second : nullptr});
+void vec_sums(const WeightRef& w, const LinearInput& in, const float* prepared,
+              const LinearTile& tile, float*) {
+  vec_gemm(Panels(w), in, prepared, tile);
+}
+
+int64_t tile_prepared_floats(int64_t m, int64_t k) { return m * k; }
+
+int64_t tile_scratch_floats(int64_t, int64_t) {
+  return static_cast<int64_t>(sizeof(TileScratch) / sizeof(float));
+}
+
+int64_t no_scratch(int64_t, int64_t) { return 0; }
+
+void tile_prepare(const LinearInput& in, int64_t strip0, int64_t strip1, float* prepared) {
+  for (int64_t s = strip0; s < strip1; ++s) {
+    const int64_t row = tile_first_row(in.m, s), rows = tile_first_row(in.m, s + 1) - row;
+    interleave_rows(in, row, rows, prepared + row * in.k);
   }
 }
+
+void tile_sums(const WeightRef& w, const LinearInput& in, const float* prepared,
+               const LinearTile& tile, float* scratch) {
+  tile_gemm(Panels(w), in, prepared, tile, *reinterpret_cast<TileScratch*>(scratch));
+}
+
+constexpr LinearKernels kVec = {"avx2_mxfp8_linear_vec", kVecRows,   kVecStep,    vec_first_row,
+                                vec_prepared_floats,     no_scratch, vec_prepare, vec_sums,
+                                linear_epilogue,         32,         12};
+constexpr LinearKernels kTile = {"avx2_mxfp8_linear_tile",
+                                 kTileRows,
+                                 kTileCols,
+                                 tile_first_row,
+                                 tile_prepared_floats,
+                                 tile_scratch_floats,
+                                 tile_prepare,
+                                 tile_sums,
+                                 linear_epilogue,
+                                 36,
+                                 12};
 
 }  // namespace
 
-const LinearKernels kMxfp8Linear = {"avx2_mxfp8_linear",
-                                    kTileRows,
-                                    kVecPanels* kRows,
-                                    first_row,
-                                    prepared_floats,
-                                    scratch_floats,
-                                    prepare,
-                                    sums,
-                                    linear_epilogue,
-                                    40,
-                                    12};
+const LinearKernels& mxfp8_linear(int64_t m) { return m < kTileFrom ? kVec : kTile; }
 
 }  // namespace mx8::cpu::avx2

@@ -225,18 +225,20 @@ void sums(const WeightRef& w, const LinearInput& in, const float*, const LinearT
   }
 }
 
+constexpr LinearKernels kPlain = {"avx2_plain_linear",
+                                  kStripRows,
+                                  kColStep,
+                                  first_row,
+                                  prepared_floats,
+                                  scratch_floats,
+                                  prepare,
+                                  sums,
+                                  linear_epilogue,
+                                  40,
+                                  12};
+
 }  // namespace
 
-const LinearKernels kPlainLinear = {"avx2_plain_linear",
-                                    kStripRows,
-                                    kColStep,
-                                    first_row,
-                                    prepared_floats,
-                                    scratch_floats,
-                                    prepare,
-                                    sums,
-                                    linear_epilogue,
-                                    40,
-                                    12};
+const LinearKernels& plain_linear(int64_t) { return kPlain; }
 
 }  // namespace mx8::cpu::avx2

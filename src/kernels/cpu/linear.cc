@@ -38,13 +38,13 @@ WeightCode code_of(DType dtype) {
   return WeightCode::kF32;
 }
 
-const LinearKernels& kernels_for(const Exec& exec, const PackedWeight& weight) {
+const LinearKernels& kernels_for(const Exec& exec, const PackedWeight& weight, int64_t m) {
   if (weight.layout() == LayoutId::kCpuPanel8) {
     MX8_CHECK(exec.isa >= CpuIsa::kAvx2, cpu_isa_name(exec.isa));
-    return avx2::kMxfp8Linear;
+    return avx2::mxfp8_linear(m);
   }
   MX8_CHECK(weight.layout() == LayoutId::kRowMajor, layout_name(weight.layout()));
-  return weight.scheme().is_plain() && exec.isa >= CpuIsa::kAvx2 ? avx2::kPlainLinear
+  return weight.scheme().is_plain() && exec.isa >= CpuIsa::kAvx2 ? avx2::plain_linear(m)
                                                                  : scalar_linear_kernels();
 }
 
@@ -125,7 +125,7 @@ Task make_task(const Exec& exec, const LinearJob& job, const LinearInput& in,
                const LinearOutput& out) {
   Task t;
   const PackedWeight& w = *job.weight;
-  t.kernels = &kernels_for(exec, w);
+  t.kernels = &kernels_for(exec, w, job.rows);
   t.weight = {w.data(), w.n(), w.k(), code_of(w.scheme().code_type)};
   t.in = in;
   t.in.m = job.rows;
@@ -196,6 +196,10 @@ void run_linear(const Exec& exec, std::span<const LinearJob> jobs, const LinearI
     const Task& t = task_of<&Task::first_chunk>(tasks, chunk);
     run_chunk(t, chunk - t.first_chunk, scratch + thread * scratch_floats);
   });
+}
+
+const char* linear_kernel_name(const Exec& exec, const PackedWeight& weight, int64_t m) {
+  return kernels_for(exec, weight, m).name;
 }
 
 void decode_row(const PackedWeight& weight, int64_t n, float* out) {

@@ -23,6 +23,9 @@ struct LinearJob {
 void run_linear(const Exec& exec, std::span<const LinearJob> jobs, const LinearInput& in,
                 const LinearOutput& out);
 
+// The kernels that run_linear takes for m rows: "avx2_mxfp8_linear_tile".
+const char* linear_kernel_name(const Exec& exec, const PackedWeight& weight, int64_t m);
+
 // Row n of a packed weight in FP32, [k].
 void decode_row(const PackedWeight& weight, int64_t n, float* out);
 
