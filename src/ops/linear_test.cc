@@ -398,11 +398,13 @@ TEST_P(LinearRows, SiluMulOverInterleavedGateAndUp) {
     LinearSpec spec = spec_named("gate_up");
     spec.order = RowOrder::kGateUpInterleaved;
     const Linear fused = Linear::load(row_.caps, spec, parts, bias).value();
+    const Linear twin = Linear::load(scalar.caps, spec, parts, bias).value();
     const Linear only_gate = load(row_, gate), only_up = load(row_, up);
     for (const int64_t m : {1, 2, 3, 20}) {
       Floats x = gaussian(m * k, 34, 8);
       x[0] = 3000;  // gates far out on both sides
       const Floats y = apply(row_, fused, x, m, {EpilogueKind::kSiluMul, {}});
+      EXPECT_EQ(y, apply(scalar, twin, x, m, {EpilogueKind::kSiluMul, {}}));
       const Floats g = apply(row_, only_gate, x, m), u = apply(row_, only_up, x, m);
       for (int64_t i = 0; i < m * half; ++i) {
         const double gi = g[i] + bias[i % half], ui = u[i] + bias[half + i % half];
