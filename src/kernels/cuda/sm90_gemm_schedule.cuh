@@ -1,0 +1,96 @@
+// Which (tile, K range) items a CTA works on: the same sequence for its producer and its consumers.
+#pragma once
+
+#include <cstdint>
+
+namespace mx8::cuda {
+
+struct GemmSchedule {
+  int k_steps;    // steps of the tile's K
+  int row_tiles;  // cluster form: groups of row_ctas
+  int token_tiles;
+  int group;        // token tiles that run side by side before the next row tile
+  int whole_tiles;  // tiles [0, whole_tiles) go round-robin
+  int cut_tiles;    // the rest: one K-major range cut into equal parts, one a CTA
+  int cluster;      // > 0: cluster form. `cluster` CTAs share the K of a tile and `row_ctas`
+                // neighbouring row tiles the tokens: CTA rank = part of K * row_ctas + row tile
+  int row_ctas;
+};
+
+struct GemmItem {
+  int tile, k0, k1;  // steps [k0, k1)
+  int row_tile, token_tile;
+};
+
+struct GemmItems {
+  const GemmSchedule& s;
+  int tokens, tile_tokens;
+  int next_whole, units;
+  int64_t at = 0, end = 0;
+  bool once = false;
+
+  __device__ __forceinline__ GemmItems(const GemmSchedule& schedule, int tokens_, int tile_tokens_)
+      : s(schedule),
+        tokens(tokens_),
+        tile_tokens(tile_tokens_),
+        next_whole(blockIdx.x),
+        units(gridDim.x) {
+    if (s.cluster > 0) {
+      once = true;
+    } else {
+      at = start(blockIdx.x);
+      end = start(blockIdx.x + 1);
+    }
+  }
+  // First step of unit u in the K-major range of the cut tiles.
+  __device__ __forceinline__ int64_t start(int u) const {
+    return static_cast<int64_t>(u) * s.cut_tiles * s.k_steps / units;
+  }
+  // Neighbouring tiles share rows (and so weights) while the group of token tiles stays in L2.
+  __device__ __forceinline__ void place(GemmItem& item) const {
+    const int per_group = s.row_tiles * s.group, g = item.tile / per_group;
+    const int rest = item.tile - g * per_group, width = min(s.group, s.token_tiles - g * s.group);
+    item.row_tile = rest / width;
+    item.token_tile = g * s.group + rest - item.row_tile * width;
+    if (s.cluster > 0) item.row_tile = item.row_tile * s.row_ctas + blockIdx.x % s.row_ctas;
+  }
+  __device__ __forceinline__ bool advance(GemmItem& item) {
+    if (s.cluster > 0) {
+      if (!once) return false;
+      once = false;
+      const int size = s.cluster * s.row_ctas, part = blockIdx.x % size / s.row_ctas;
+      item.tile = blockIdx.x / size;
+      item.k0 = s.k_steps * part / s.cluster;
+      item.k1 = s.k_steps * (part + 1) / s.cluster;
+      return true;
+    }
+    if (next_whole < s.whole_tiles) {
+      item.tile = next_whole;
+      item.k0 = 0;
+      item.k1 = s.k_steps;
+      next_whole += units;
+      return true;
+    }
+    if (at >= end) return false;
+    const int t = static_cast<int>(at / s.k_steps);
+    item.k0 = static_cast<int>(at - static_cast<int64_t>(t) * s.k_steps);
+    const int64_t left = end - at;
+    item.k1 = left < s.k_steps - item.k0 ? item.k0 + static_cast<int>(left) : s.k_steps;
+    at += item.k1 - item.k0;
+    item.tile = s.whole_tiles + t;
+    return true;
+  }
+  // Tiles without tokens (fewer on the device than planned for) are skipped by everybody alike. Not
+  // with one token tile, whose weights are requested before the number of tokens is known, nor in
+  // the cluster form, whose CTAs must meet.
+  __device__ __forceinline__ bool next(GemmItem& item) {
+    while (advance(item)) {
+      place(item);
+      if (item.token_tile * tile_tokens < tokens || s.token_tiles == 1 || s.cluster > 0)
+        return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace mx8::cuda

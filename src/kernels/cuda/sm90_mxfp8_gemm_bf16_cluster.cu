@@ -1,0 +1,24 @@
+// W8A16, BF16 activations: a cluster shares the K of a tile (names: rows x tokens, l = light, c =
+// cluster; sm90_mxfp8_gemm.cuh).
+#include "kernels/cuda/sm90_gemm_tables.h"
+#include "kernels/cuda/sm90_mxfp8_gemm.cuh"
+
+namespace mx8::cuda {
+namespace {
+template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, int kLight = 0,
+          int kWarpgroups = 2>
+using Cfg = Sm90GemmCfg<Act::kBf16, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
+
+constexpr GemmEntry kTable[] = {
+    gemm_entry<Cfg<32, 1, 128, 3, true, 4, 1>>("64x32lc4"),
+    gemm_entry<Cfg<64, 1, 64, 4, true, 4, 1>>("64x64lc4"),
+    gemm_entry<Cfg<64, 1, 128, 4, true, 2, 1>>("64x64lc"),
+    gemm_entry<Cfg<64, 2, 128, 4, true>>("256x64c"),
+    gemm_entry<Cfg<128, 1, 64, 8, true>>("128x128c"),
+    gemm_entry<Cfg<128, 2, 64, 6, true>>("256x128c"),
+};
+}  // namespace
+
+GemmEntries sm90_gemm_entries_bf16_cluster() { return kTable; }
+
+}  // namespace mx8::cuda

@@ -1,0 +1,7 @@
+#include "kernels/cuda/sm90_mxfp8_stream.cuh"
+
+namespace mx8::cuda {
+
+const StreamEntry* sm90_stream_entries_fp16() { return StreamTable<Act::kFp16>::kEntries; }
+
+}  // namespace mx8::cuda
