@@ -232,6 +232,7 @@ Result<HfConfig> parse_hf_config(std::string_view text, const std::string& path,
   MX8_RETURN_IF_ERROR(read_experts(f, c));
   MX8_RETURN_IF_ERROR(read_all_tokens(f, c));
   read_quantization(f, c);
+  for (const std::string& key : f.unread()) c.other_fields.emplace_back(key, root.at(key).dump());
   if (!generation_text.empty()) {
     MX8_TRY(const Json generation, parse_object(generation_text, generation_path));
     MX8_RETURN_IF_ERROR(read_generation(Fields(generation, generation_path), c));

@@ -97,8 +97,8 @@ struct HfConfig {
   // The text of `quantization_config`, "" when absent; read by quant_config.h.
   std::string quantization_config;
 
-  // The fields that no member above reads, with their values as JSON text, in the order of the
-  // file: a model must know each one that would change its numbers, or refuse it.
+  // The fields that no member above reads, with their values as JSON text, sorted by name: a
+  // model must know each one that would change its numbers, or refuse it.
   std::vector<std::pair<std::string, std::string>> other_fields;
 
   // True if the MLP of this layer is a mixture of experts.

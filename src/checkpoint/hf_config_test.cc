@@ -88,6 +88,14 @@ TEST(HfConfig, ReadsSmolLm2) {
   EXPECT_EQ(c->layer_window(0), 0);
 }
 
+TEST(HfConfig, KeepsWhatItDoesNotRead) {
+  const auto c = parse(with({{"logit_scale", "0.5"}, {"attention_dropout", "0.0"}}));
+  ASSERT_TRUE(c.ok()) << c.error().message;
+  const std::vector<std::pair<std::string, std::string>> expected = {{"attention_dropout", "0.0"},
+                                                                     {"logit_scale", "0.5"}};
+  EXPECT_EQ(c->other_fields, expected);
+}
+
 TEST(HfConfig, GenerationConfigGoesFirst) {
   const auto c = parse(with({}), R"({"eos_token_id":[7,9],"temperature":0.6,"top_p":0.95,"top_k":20,
       "do_sample":true,"repetition_penalty":1.05,"pad_token_id":-1,"transformers_version":"4"})");
@@ -265,6 +273,8 @@ TEST(HfConfig, ImpossibleValuesAreNamed) {
        {"\"rope_scaling.low_freq_factor\" is missing"}},
       {{{"rope_scaling", R"({"type":"longrope","short_factor":[1],"long_factor":[1]})"}},
        {"\"rope_scaling.short_factor\"", "head_dim / 2 = 32"}},
+      {{{"rope_scaling", R"({"type":"default","mrope_section":[16,24,24]})"}},
+       {"\"rope_scaling.mrope_section\" is [16,24,24]"}},
       {{{"rope_scaling", "[]"}}, {"\"rope_scaling\" is []", "an object"}},
       {{{"rope_parameters", R"({"a":{"rope_theta":1e4},"b":{"rope_theta":1e5}})"}},
        {"rope_parameters", "differ"}},

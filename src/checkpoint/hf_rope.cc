@@ -1,5 +1,7 @@
 #include "checkpoint/hf_rope.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "base/strings.h"
@@ -49,6 +51,37 @@ Result<std::optional<Fields>> flat_parameters(const Fields& config) {
   return outer->object(first);
 }
 
+// Fields that some type has; those of other types than the one in use are harmless left-overs.
+constexpr std::string_view kFields[] = {"type",
+                                        "rope_type",
+                                        "rope_theta",
+                                        "partial_rotary_factor",
+                                        "factor",
+                                        "finetuned",
+                                        "original_max_position_embeddings",
+                                        "low_freq_factor",
+                                        "high_freq_factor",
+                                        "beta_fast",
+                                        "beta_slow",
+                                        "truncate",
+                                        "attention_factor",
+                                        "mscale",
+                                        "mscale_all_dim",
+                                        "short_factor",
+                                        "long_factor"};
+
+// A field that is not read could change every number, so an unknown one is refused.
+Result<void> check_fields(const Fields& f) {
+  for (const auto& [key, value] : f.json().items()) {
+    if (value.is_null()) continue;
+    if (std::find(std::begin(kFields), std::end(kFields), key) == std::end(kFields)) {
+      return unsupported(str_cat(f.path(), ": \"", f.name(key), "\" is ", json::shown(value),
+                                 "; mx8 does not know this field of rotary embeddings"));
+    }
+  }
+  return {};
+}
+
 Result<RopeType> read_type(const Fields& f) {
   std::string name = "default";
   MX8_RETURN_IF_ERROR(f.string("type", name));
@@ -89,6 +122,7 @@ Result<void> read_llama3(const Fields& f, RopeScaling& r) {
 Result<void> read_scaling(const Fields& f, HfConfig& out) {
   RopeScaling& r = out.rope_scaling;
   MX8_TRY(r.type, read_type(f));
+  MX8_RETURN_IF_ERROR(check_fields(f));
   if (r.type == RopeType::kDefault) return {};
   MX8_RETURN_IF_ERROR(f.integer("original_max_position_embeddings", 1, kMaxPositions,
                                 r.original_max_position_embeddings));

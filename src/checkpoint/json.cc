@@ -149,7 +149,16 @@ std::string Fields::name(std::string_view key) const {
   return prefix_.empty() ? std::string(key) : str_cat(prefix_, ".", key);
 }
 
+std::vector<std::string> Fields::unread() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object_->items()) {
+    if (!read_.contains(key)) keys.push_back(key);
+  }
+  return keys;
+}
+
 const Json* Fields::find(std::string_view key) const {
+  if (!read_.contains(key)) read_.emplace(key);
   const auto at = object_->find(key);
   return at == object_->end() || at->is_null() ? nullptr : &*at;
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +38,8 @@ class Fields {
   std::string name(std::string_view key) const;  // "rope_scaling.factor"
 
   const Json* find(std::string_view key) const;  // null if the field is absent or null
+  // The keys of the object that nothing above has asked for, sorted.
+  std::vector<std::string> unread() const;
   Error wrong(std::string_view key, const std::string& must) const;
   Error missing(std::string_view key, const std::string& must) const;
 
@@ -62,6 +66,7 @@ class Fields {
   const Json* object_;
   std::string path_;
   std::string prefix_;
+  mutable std::set<std::string, std::less<>> read_;
 };
 
 }  // namespace mx8::json
