@@ -29,7 +29,7 @@ struct RenderLimits {
   int64_t steps = 10'000'000;        // evaluated nodes, plus one for each 64 bytes of text handled
   size_t heap_bytes = 512ull << 20;  // everything allocated by one rendering
   size_t text_bytes = 64ull << 20;   // one string, and the output
-  int depth = 1500;                  // nested evaluations (a macro call takes about six)
+  int depth = 1000;                  // nested evaluations (a macro call takes about six)
 };
 
 enum class Kind : uint8_t {
