@@ -1,0 +1,310 @@
+#include "quantizer/quantizer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+
+#include "base/strings.h"
+#include "checkpoint/checkpoint_reader.h"
+#include "checkpoint/config_writer.h"
+#include "checkpoint/hf_config.h"
+#include "checkpoint/quant_config.h"
+#include "checkpoint/safetensors_writer.h"
+#include "mx/bf16.h"
+#include "quantizer/plan.h"
+
+namespace mx8 {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Elements [first, first + count) of a plain tensor as FP32.
+void to_f32(const TensorData& tensor, int64_t first, int64_t count, float* out) {
+  switch (tensor.dtype()) {
+    case DType::kBF16:
+      for (int64_t i = 0; i < count; ++i) out[i] = bf16_to_f32(tensor.as<uint16_t>()[first + i]);
+      return;
+    case DType::kF16:
+      for (int64_t i = 0; i < count; ++i) out[i] = f16_to_f32(tensor.as<uint16_t>()[first + i]);
+      return;
+    case DType::kF32:
+      std::copy_n(tensor.as<float>().data() + first, count, out);
+      return;
+    default:
+      MX8_CHECK(false, dtype_name(tensor.dtype()));
+  }
+}
+
+bool is_plain_float(DType dtype) {
+  return dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32;
+}
+
+struct SquaredError {
+  double error = 0;
+  double norm = 0;
+};
+
+// Quantises a whole tensor; the error sums are in a fixed order whatever the number of threads.
+Result<MxMatrix> quantise_tensor(const TensorData& tensor, const std::string& name, ScaleRule rule,
+                                 ThreadPool& pool, SquaredError& total) {
+  const int64_t rows = tensor.shape()[0], cols = tensor.shape()[1];
+  MxMatrix out(rows, cols);
+  const int64_t blocks = cols / kMxBlock;
+  std::vector<SquaredError> row_error(static_cast<size_t>(rows));
+  std::atomic<bool> finite{true};
+  pool.for_range(rows, std::max<int64_t>(1, 65536 / cols), [&](int64_t begin, int64_t end, int) {
+    float values[kMxBlock], back[kMxBlock];
+    for (int64_t n = begin; n < end; ++n) {
+      SquaredError& sum = row_error[static_cast<size_t>(n)];
+      for (int64_t b = 0; b < blocks; ++b) {
+        const std::span<uint8_t> codes(out.codes.data() + n * cols + b * kMxBlock, kMxBlock);
+        to_f32(tensor, n * cols + b * kMxBlock, kMxBlock, values);
+        const uint8_t scale = mx_quantize_block(values, rule, codes);
+        out.scales[static_cast<size_t>(n * blocks + b)] = scale;
+        if (scale == 255) finite.store(false, std::memory_order_relaxed);
+        mx_dequantize_block(codes, scale, back);
+        for (int i = 0; i < kMxBlock; ++i) {
+          const double d = static_cast<double>(back[i]) - values[i];
+          sum.error += d * d;
+          sum.norm += static_cast<double>(values[i]) * values[i];
+        }
+      }
+    }
+  });
+  if (!finite.load()) {
+    return invalid_argument(str_cat(name, " holds NaN or infinity: the source is damaged"));
+  }
+  for (const SquaredError& e : row_error) {
+    total.error += e.error;
+    total.norm += e.norm;
+  }
+  return out;
+}
+
+Result<std::string> read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return io_error(str_cat("cannot read ", path.string()));
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Files beside the weights: tokenizer, templates, licence. Weights of any kind and what describes
+// them are left behind.
+bool is_companion(const fs::directory_entry& entry) {
+  if (!entry.is_regular_file()) return false;
+  const std::string name = entry.path().filename().string();
+  static const std::vector<std::string> kWeights = {".safetensors", ".bin", ".pt",      ".pth",
+                                                    ".gguf",        ".h5",  ".msgpack", ".onnx"};
+  for (const std::string& suffix : kWeights) {
+    if (name.ends_with(suffix)) return false;
+  }
+  return name != "config.json" && name != "hf_quant_config.json" &&
+         !name.ends_with(".index.json") && !name.starts_with(".");
+}
+
+Result<std::string> set_tied(const std::string& config, bool tied) {
+  auto json = nlohmann::ordered_json::parse(config, nullptr, false);
+  if (json.is_discarded()) return internal_error("the config to write is not JSON");
+  json["tie_word_embeddings"] = tied;
+  return json.dump(2) + "\n";
+}
+
+// Removes the folder unless keep() was called.
+class PartialFolder {
+ public:
+  explicit PartialFolder(fs::path path) : path_(std::move(path)) {}
+  ~PartialFolder() {
+    std::error_code ignored;
+    if (!kept_) fs::remove_all(path_, ignored);
+  }
+  void keep() { kept_ = true; }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+  bool kept_ = false;
+};
+
+std::vector<TensorDecl> declare(const CheckpointReader& reader, const QuantizePlan& plan) {
+  std::vector<TensorDecl> decls;
+  for (const PlannedTensor& t : plan.tensors) {
+    const TensorInfo& info = *reader.find(t.source);
+    if (t.module.empty()) {
+      decls.push_back({info.name, info.dtype, info.shape});
+    } else {
+      decls.push_back({t.module + ".weight", DType::kF8E4M3, info.shape});
+      decls.push_back(
+          {t.module + ".weight_scale", DType::kU8, {info.shape[0], info.shape[1] / kMxBlock}});
+    }
+  }
+  return decls;
+}
+
+std::span<const std::byte> as_bytes(const std::vector<uint8_t>& v) {
+  return {reinterpret_cast<const std::byte*>(v.data()), v.size()};
+}
+
+// Re-reads what was written and recomputes up to 64 random blocks a tensor from the source.
+Result<int64_t> verify(CheckpointReader& source, const std::string& out, const QuantizePlan& plan,
+                       ScaleRule rule) {
+  MX8_TRY(std::unique_ptr<CheckpointReader> written, CheckpointReader::open(out));
+  std::mt19937_64 rng(20260101);
+  int64_t verified = 0;
+  for (const PlannedTensor& t : plan.tensors) {
+    MX8_TRY(const TensorData original, source.load_whole(t.source));
+    if (t.module.empty()) {
+      MX8_TRY(const TensorData copy, written->load_whole(t.source));
+      if (!std::ranges::equal(original.bytes(), copy.bytes())) {
+        return corrupt(str_cat(out, ": ", t.source, " differs from its source after writing"));
+      }
+    } else {
+      MX8_TRY(const TensorData codes, written->load_whole(t.module + ".weight"));
+      MX8_TRY(const TensorData scales, written->load_whole(t.module + ".weight_scale"));
+      const int64_t blocks = original.elements() / kMxBlock;
+      for (int i = 0; i < 64 && i < blocks; ++i) {
+        const int64_t b = static_cast<int64_t>(rng() % static_cast<uint64_t>(blocks));
+        float values[kMxBlock];
+        uint8_t want[kMxBlock];
+        to_f32(original, b * kMxBlock, kMxBlock, values);
+        const uint8_t scale = mx_quantize_block(values, rule, want);
+        const uint8_t* got = codes.as<uint8_t>().data() + b * kMxBlock;
+        if (scale != scales.as<uint8_t>()[b] || !std::equal(want, want + kMxBlock, got)) {
+          return corrupt(
+              str_cat(out, ": block ", b, " of ", t.module, " differs from what its source gives"));
+        }
+        ++verified;
+      }
+    }
+    source.release(t.source);
+  }
+  return verified;
+}
+
+// Writes config.json last: without it no loader takes the folder for a model.
+Result<void> write_configs(const std::string& in, const fs::path& out, const QuantizePlan& plan,
+                           const QuantizeOptions& options) {
+  QuantDescription description;
+  description.activations = options.activations;
+  description.ignore = plan.plain_modules;
+  description.producer_version = options.version;
+  const bool modelopt = options.format == CheckpointFormat::kModelOpt;
+  if (modelopt) {
+    MX8_RETURN_IF_ERROR(write_file_atomic((out / "hf_quant_config.json").string(),
+                                          modelopt_side_file(description)));
+  }
+  const std::string path = (fs::path(in) / "config.json").string();
+  MX8_TRY(const std::string text, read_text(path));
+  MX8_TRY(std::string config,
+          with_quantization_config(
+              text, path,
+              modelopt ? modelopt_config(description) : compressed_tensors_config(description)));
+  if (plan.unties_head) {
+    MX8_TRY(config, set_tied(config, false));
+  }
+  return write_file_atomic((out / "config.json").string(), config);
+}
+
+Result<void> copy_companions(const std::string& in, const fs::path& out) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(in, error)) {
+    if (!is_companion(entry)) continue;
+    fs::copy_file(entry.path(), out / entry.path().filename(), error);
+    if (error) {
+      return io_error(str_cat("cannot copy ", entry.path().string(), ": ", error.message()));
+    }
+  }
+  return {};
+}
+
+Result<void> write_tensors(CheckpointReader& reader, const QuantizePlan& plan,
+                           const QuantizeOptions& options, ThreadPool& pool,
+                           SafetensorsWriter& writer, QuantizeReport& report) {
+  SquaredError error;
+  uint64_t done = 0;
+  for (const PlannedTensor& t : plan.tensors) {
+    MX8_TRY(const TensorData data, reader.load_whole(t.source));
+    if (t.module.empty()) {
+      MX8_RETURN_IF_ERROR(writer.write(t.source, data.bytes()));
+    } else {
+      if (!is_plain_float(data.dtype())) {
+        return unsupported(str_cat(t.source, " is ", dtype_name(data.dtype()),
+                                   "; BF16, F16 and F32 weights can be quantised"));
+      }
+      MX8_TRY(const MxMatrix mx, quantise_tensor(data, t.source, options.scale_rule, pool, error));
+      MX8_RETURN_IF_ERROR(writer.write(t.module + ".weight", as_bytes(mx.codes)));
+      MX8_RETURN_IF_ERROR(writer.write(t.module + ".weight_scale", as_bytes(mx.scales)));
+      ++report.quantised_modules;
+    }
+    done += data.bytes().size();
+    reader.release(t.source);
+    if (options.progress) options.progress(done, reader.total_bytes(), t.source);
+  }
+  report.relative_error = error.norm > 0 ? std::sqrt(error.error / error.norm) : 0;
+  return {};
+}
+
+}  // namespace
+
+Result<QuantizeReport> quantize_checkpoint(const std::string& in, const std::string& out,
+                                           const QuantizeOptions& options, ThreadPool& pool) {
+  MX8_TRY(const HfConfig config, read_hf_config(in, {}));
+  MX8_TRY(const QuantPlan source_plan, read_quant_plan(in, config));
+  if (source_plan.quantised()) {
+    return invalid_argument(str_cat(in, " is already quantised (", source_plan.dialect(),
+                                    "); quantise its BF16 original"));
+  }
+  const bool exists = fs::exists(out);
+  if (exists && !options.overwrite) {
+    return invalid_argument(str_cat(out, " exists; choose another folder or pass --overwrite"));
+  }
+  std::error_code ec;
+  if (exists && fs::equivalent(in, out, ec)) {
+    return invalid_argument(str_cat("the result cannot replace its source, ", in));
+  }
+  MX8_TRY(std::unique_ptr<CheckpointReader> reader, CheckpointReader::open(in));
+  MX8_TRY(const QuantizePlan plan, plan_quantisation(*reader, config.tie_word_embeddings, options));
+
+  PartialFolder partial(fs::path(out).lexically_normal().string() + ".partial");
+  fs::remove_all(partial.path(), ec);
+  fs::create_directories(partial.path(), ec);
+  if (ec) return io_error(str_cat("cannot make ", partial.path().string(), ": ", ec.message()));
+
+  QuantizeReport report;
+  report.plain_modules = plan.plain_modules;
+  report.bytes_in = reader->total_bytes();
+  {
+    const SafetensorsMetadata metadata = {
+        {"format", "pt"},
+        {"mx8_version", options.version},
+        {"mx8_scale_rule", std::string(scale_rule_name(options.scale_rule))}};
+    MX8_TRY(SafetensorsWriter writer,
+            SafetensorsWriter::create(partial.path().string(), declare(*reader, plan),
+                                      options.max_shard_bytes, metadata));
+    MX8_RETURN_IF_ERROR(write_tensors(*reader, plan, options, pool, writer, report));
+    MX8_RETURN_IF_ERROR(writer.finish());
+    report.bytes_out = writer.total_bytes();
+    report.files = writer.files();
+  }
+  if (options.verify) {
+    MX8_TRY(report.verified_blocks,
+            verify(*reader, partial.path().string(), plan, options.scale_rule));
+  }
+  MX8_RETURN_IF_ERROR(copy_companions(in, partial.path()));
+  MX8_RETURN_IF_ERROR(write_configs(in, partial.path(), plan, options));
+  if (exists) fs::remove_all(out, ec);
+  fs::rename(partial.path(), out, ec);
+  if (ec)
+    return io_error(
+        str_cat("cannot rename ", partial.path().string(), " to ", out, ": ", ec.message()));
+  partial.keep();
+  return report;
+}
+
+}  // namespace mx8
