@@ -1,0 +1,83 @@
+// What the verbs of the mx8 program share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/open_model.h"
+
+namespace mx8 {
+
+// Exit codes of the program.
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitBadInput = 1;
+inline constexpr int kExitBadUsage = 2;
+
+// A verb adds its options to the app and returns what runs it.
+using VerbRunner = std::function<Result<void>()>;
+
+// "mx8: <message>" on stderr; progress and notes go there too, results to stdout.
+void print_error(const Error& error);
+void print_note(const std::string& line);
+
+// The flags of every verb that opens a model.
+struct ModelFlags {
+  std::string model;
+  std::string load = "auto";
+  std::string load_format = "auto";
+  uint64_t dummy_seed = 0;
+  std::string quantization;
+  std::vector<std::string> quantize_include;
+  std::vector<std::string> quantize_ignore;
+  std::string linear_backend;
+  std::string activations = "auto";
+  int threads = 0;
+
+  void add_to(CLI::App& app);
+  Result<OpenOptions> options() const;
+  // Opens the model; prints the start-up lines to stderr unless `quiet`.
+  Result<OpenedModel> open(int64_t max_step_tokens, int64_t max_model_len, bool text,
+                           bool quiet) const;
+};
+
+// The flags of the KV cache.
+struct KvFlags {
+  std::string dtype = "bf16";
+  int64_t max_model_len = 0;
+  std::string memory;  // "512MiB", "2GB", bytes
+
+  void add_to(CLI::App& app);
+  // Fills max_model_len (or `default_len`, bounded by the model's), kv_dtype and kv_memory.
+  Result<void> apply(EngineConfig& config, const OpenedModel& model, int64_t default_len) const;
+};
+
+// "512MiB", "2GB", "1000000": bytes.
+Result<uint64_t> parse_bytes(const std::string& text, const std::string& flag);
+
+Result<std::string> read_file(const std::string& path);
+
+// JSON string with quotes.
+std::string json_string(const std::string& text);
+// A number that JSON can hold: null for NaN and infinity.
+std::string json_number(double value);
+
+// The largest resident set of this process so far, in bytes.
+uint64_t peak_rss_bytes();
+
+// mx8's version, as `mx8 version` prints it.
+const char* version_string();
+
+VerbRunner add_generate(CLI::App& app);
+VerbRunner add_quantize(CLI::App& app);
+VerbRunner add_eval(CLI::App& app);
+VerbRunner add_bench(CLI::App& app);
+VerbRunner add_inspect(CLI::App& app);
+VerbRunner add_doctor(CLI::App& app);
+VerbRunner add_make_dummy(CLI::App& app);
+VerbRunner add_version(CLI::App& app);
+
+}  // namespace mx8

@@ -1,0 +1,96 @@
+// mx8: the command-line program. Each verb is one file of this folder.
+#include <cstdio>
+#include <vector>
+
+#include "base/strings.h"
+#include "common.h"
+
+namespace mx8 {
+namespace {
+
+// The names of all options of an app, for "did you mean".
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// The verb whose arguments were being read when parsing failed.
+const CLI::App& parsed_app(const CLI::App& app) {
+  for (const CLI::App* sub : app.get_subcommands()) return parsed_app(*sub);
+  return app;
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& verb = parsed_app(app);
+  std::string message = error.what();
+  std::string hint;
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::vector<std::string> left = verb.remaining();
+    const std::string word = left.empty() ? message : left.front();
+    const std::string flag = word.substr(0, word.find('='));
+    std::vector<std::string> known = option_names(verb);
+    if (word.rfind('-', 0) != 0) {
+      known.clear();
+      for (const CLI::App* sub : verb.get_subcommands({})) known.push_back(sub->get_name());
+    }
+    message = str_cat("unknown ", word.rfind('-', 0) == 0 ? "flag " : "argument ", flag);
+    const std::string near = nearest(flag, known);
+    if (!near.empty()) hint = str_cat("; did you mean ", near, "?");
+  }
+  std::fprintf(stderr, "mx8: %s%s (see '%s --help')\n", message.c_str(), hint.c_str(),
+               verb.get_parent() == nullptr ? "mx8" : str_cat("mx8 ", verb.get_name()).c_str());
+  return kExitBadUsage;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Runs LLMs with MXFP8 weights.", "mx8");
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  struct Verb {
+    CLI::App* app;
+    VerbRunner run;
+  };
+  std::vector<Verb> verbs;
+  auto add = [&](const char* name, const char* help, VerbRunner (*make)(CLI::App&)) {
+    CLI::App* verb = app.add_subcommand(name, help);
+    verbs.push_back({verb, make(*verb)});
+  };
+  add("generate", "Answer a prompt", add_generate);
+  add("quantize", "Write an MXFP8 copy of a BF16 checkpoint", add_quantize);
+  add("eval", "Perplexity of a text, and the divergence from another model", add_eval);
+  add("bench", "Measure a model or the kernels", add_bench);
+  add("inspect", "Show what a checkpoint holds, and check it", add_inspect);
+  add("doctor", "Show what this machine would run, and why", add_doctor);
+  add("make-dummy", "Write a checkpoint of seeded random weights", add_make_dummy);
+  add("version", "Show the version", add_version);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForAllHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(app, error);
+  }
+  for (Verb& verb : verbs) {
+    if (!verb.app->parsed()) continue;
+    const Result<void> result = verb.run();
+    if (!result.ok()) {
+      print_error(result.error());
+      return kExitBadInput;
+    }
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    print_error(io_error("cannot write to standard output"));
+    return kExitBadInput;
+  }
+  return kExitDone;
+}
+
+}  // namespace
+}  // namespace mx8
+
+int main(int argc, char** argv) { return mx8::run(argc, argv); }
