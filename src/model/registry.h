@@ -22,4 +22,8 @@ const std::vector<std::string>& supported_architectures();
 Result<std::unique_ptr<Model>> load_model(TensorSource& source, const HfConfig& config,
                                           const QuantPlan& plan, const LoadOptions& options);
 
+// Every tensor that a checkpoint of this configuration holds, in the order of loading. Needs no
+// memory for weights.
+Result<std::vector<TensorRequest>> list_tensors(const HfConfig& config, const QuantPlan& plan);
+
 }  // namespace mx8

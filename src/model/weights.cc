@@ -142,6 +142,7 @@ Result<Linear> WeightLoader::linear(const LayerSpec& spec, const std::vector<Wei
     bias.insert(bias.end(), b.begin(), b.end());
   }
   MX8_RETURN_IF_ERROR(check_agreement(spec, parts, views));
+  if (options_.list_only) return Linear();
   MX8_TRY(Linear linear, Linear::load(options_.caps, linear_spec(spec), views, bias));
   for (const Ready& one : ready) release_quant_weight(source_, one.stored);
   count(spec, linear.scheme(), linear.plan(), parts.size(), linear.resident_bytes());
@@ -169,9 +170,11 @@ Result<GroupedLinear> WeightLoader::experts(const LayerSpec& spec, int experts,
                                  "; the experts of a layer must be stored alike"));
     }
     scheme = views[0].scheme;
+    if (options_.list_only) continue;
     MX8_RETURN_IF_ERROR(grouped.add(views));
     for (const Ready& one : ready) release_quant_weight(source_, one.stored);
   }
+  if (options_.list_only) return GroupedLinear();
   MX8_RETURN_IF_ERROR(grouped.end());
   count(spec, grouped.scheme(), grouped.plan(), parts.size() * static_cast<size_t>(experts),
         grouped.resident_bytes());
@@ -221,6 +224,10 @@ Result<Vocabulary> WeightLoader::vocabulary(int64_t vocab, int64_t hidden, bool 
       .name = "model.embed_tokens", .cols = hidden, .kind = ModuleKind::kEmbedding};
   MX8_TRY(Ready table, load(table_spec.name, table_spec.kind, vocab, hidden));
   MX8_TRY(const ModuleQuant head_quant, plan_.module(head_spec.name, head_spec.kind));
+  if (options_.list_only) {
+    if (!tied) MX8_RETURN_IF_ERROR(linear(head_spec, vocab));
+    return Vocabulary();
+  }
 
   const bool stored = source_.has("lm_head.weight", !tied);
   const TensorInfo* info = source_.find("lm_head.weight");

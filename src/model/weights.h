@@ -29,6 +29,8 @@ struct LoadOptions {
   int64_t max_context = 0;                   // tokens; 0: max_position_embeddings
   ThreadPool* pool = nullptr;                // for quantisation at load; must be given
   ScaleRule scale_rule = ScaleRule::kRceil;  // of quantisation at load
+  // Only ask the source for the tensors; the layers that come of it are empty (see list_tensors).
+  bool list_only = false;
 };
 
 // One module of the checkpoint that becomes a part of a layer: `rows` of its output features.

@@ -135,6 +135,8 @@ Result<QuantizePlan> plan_quantisation(const CheckpointReader& reader, bool tied
       break;
     }
   }
+  // Engines look the head up by name even where its weight is the embedding's.
+  if (quantised.count("lm_head") == 0) plain.insert("lm_head");
   std::vector<std::string> unused = include.unused();
   for (std::string& e : exclude.unused()) unused.push_back(std::move(e));
   if (!unused.empty()) {
