@@ -18,7 +18,8 @@ TEST(MxCases, EveryBlockUnderEveryRule) {
     const std::string bits = c["values"];
     std::vector<float> values;
     for (size_t i = 0; i < bits.size(); i += 8) {
-      values.push_back(std::bit_cast<float>(static_cast<uint32_t>(std::stoul(bits.substr(i, 8), nullptr, 16))));
+      values.push_back(
+          std::bit_cast<float>(static_cast<uint32_t>(std::stoul(bits.substr(i, 8), nullptr, 16))));
     }
     for (const auto& [rule, want] : c["rules"].items()) {
       SCOPED_TRACE(c["name"].get<std::string>() + ", " + rule);

@@ -23,21 +23,33 @@ const CLI::App& parsed_app(const CLI::App& app) {
   return app;
 }
 
-int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+std::vector<std::string> verb_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  return names;
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const CLI::App& verb = parsed_app(app);
   std::string message = error.what();
   std::string hint;
+  // The word after the verbs that were understood: of the program itself, or of `bench`.
+  const int depth = &verb == &app ? 1 : 2;
+  const std::string word = argc > depth ? argv[depth] : "";
+  const std::vector<std::string> verbs = verb_names(verb);
+  if (!verbs.empty() && !word.empty() && word.front() != '-') {
+    const std::string near = nearest(word, verbs);
+    message = str_cat("unknown verb ", word);
+    hint = near.empty() ? str_cat("; known are ", join(verbs, ", "))
+                        : str_cat("; did you mean ", near, "?");
+  }
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     const std::vector<std::string> left = verb.remaining();
-    const std::string word = left.empty() ? message : left.front();
-    const std::string flag = word.substr(0, word.find('='));
-    std::vector<std::string> known = option_names(verb);
-    if (word.rfind('-', 0) != 0) {
-      known.clear();
-      for (const CLI::App* sub : verb.get_subcommands({})) known.push_back(sub->get_name());
-    }
-    message = str_cat("unknown ", word.rfind('-', 0) == 0 ? "flag " : "argument ", flag);
-    const std::string near = nearest(flag, known);
+    const std::string extra = left.empty() ? message : left.front();
+    const std::string flag = extra.substr(0, extra.find('='));
+    const bool is_flag = flag.rfind('-', 0) == 0;
+    message = str_cat("unknown ", is_flag ? "flag " : "argument ", flag);
+    const std::string near = is_flag ? nearest(flag, option_names(verb)) : "";
     if (!near.empty()) hint = str_cat("; did you mean ", near, "?");
   }
   std::fprintf(stderr, "mx8: %s%s (see '%s --help')\n", message.c_str(), hint.c_str(),
@@ -73,7 +85,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForAllHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return usage_error(app, error);
+    return usage_error(app, error, argc, argv);
   }
   for (Verb& verb : verbs) {
     if (!verb.app->parsed()) continue;

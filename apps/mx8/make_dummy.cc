@@ -1,6 +1,6 @@
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <cstdio>
 
 #include "base/strings.h"
 #include "checkpoint/dummy_source.h"

@@ -1,0 +1,225 @@
+// The program from the outside, on the small checkpoints of tests/data.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli_support.h"
+
+namespace mx8 {
+namespace {
+
+const std::string kData = MX8_SOURCE_DIR "/tests/data/";
+const std::string kTiny = kData + "tiny/llama_mxfp8";
+
+nlohmann::json json_of(const RunResult& r) {
+  EXPECT_EQ(r.code, 0) << r.err;
+  auto json = nlohmann::json::parse(r.out, nullptr, false);
+  EXPECT_FALSE(json.is_discarded()) << r.out;
+  return json;
+}
+
+TEST(Cli, ExitCodesAndTheirOneLine) {
+  struct Row {
+    const char* arguments;
+    int code;
+    const char* message;
+  };
+  const Row rows[] = {
+      {"generate /nowhere --prompt x", 1, "/nowhere is not a folder"},
+      {"generate", 2, "model is required"},
+      {"generate m", 1, "no prompt"},
+      {"generate m --promt x", 2, "unknown flag --promt; did you mean --prompt?"},
+      {"generate m --prompt x --max-token 3", 2, "did you mean --max-tokens?"},
+      {"generate m --prompt x --temperature hot", 2, "--temperature"},
+      {"generate m --prompt x --max-tokens 0", 2, "--max-tokens"},
+      {"generate m --prompt x --load disk", 2, "--load"},
+      {"generate m --prompt x --prompt-file y", 2, "--prompt"},
+      {"generate m --prompt-file /nowhere.txt", 1, "cannot read /nowhere.txt"},
+      {"generat", 2, "unknown verb generat; did you mean generate?"},
+      {"", 2, "subcommand is required"},
+      {"quantize /nowhere out", 1, "/nowhere"},
+      {"quantize a b --scale-rule up", 2, "--scale-rule"},
+      {"eval m", 2, "--text is required"},
+      {"bench modle", 2, "modle"},
+      {"inspect /nowhere", 1, "/nowhere"},
+      {"make-dummy /nowhere out", 1, "/nowhere"},
+      {"version --jsn", 2, "did you mean --json?"},
+  };
+  for (const Row& row : rows) {
+    const RunResult r = run_mx8(row.arguments);
+    EXPECT_EQ(r.code, row.code) << row.arguments << "\n" << r.err;
+    EXPECT_NE(error_line(r).find(row.message), std::string::npos) << row.arguments << "\n" << r.err;
+    EXPECT_EQ(r.out, "") << row.arguments;
+  }
+}
+
+TEST(Cli, VersionAndHelp) {
+  EXPECT_EQ(json_of(run_mx8("version --json"))["version"], "0.1.0");
+  for (const char* verb : {"", "generate", "quantize", "eval", "bench", "bench model",
+                           "bench kernels", "inspect", "doctor", "make-dummy", "version"}) {
+    const RunResult r = run_mx8(std::string(verb) + " --help");
+    EXPECT_EQ(r.code, 0) << verb;
+    EXPECT_NE(r.out.find("--help"), std::string::npos) << verb;
+  }
+}
+
+TEST(Cli, DoctorExplainsEveryDevice) {
+  const auto here = json_of(run_mx8("doctor --json"));
+  EXPECT_FALSE(here["selection"].empty());
+  EXPECT_EQ(here["architectures"].size(), 7u);
+  for (const char* device : {"sm75", "sm80", "sm86", "sm89", "sm90", "sm100", "sm120", "cpu-scalar",
+                             "cpu-avx2", "cpu-avx512", "cpu-amx"}) {
+    const std::string force = std::string("MX8_FORCE_CAPS=") + device;
+    const auto forced = json_of(run_mx8("doctor --json", force));
+    EXPECT_TRUE(forced["forced"]) << device;
+    for (const auto& s : forced["selection"]) {
+      EXPECT_TRUE(s.contains("backend") || s.contains("error")) << device;
+      if (!s.contains("refused")) continue;
+      for (const auto& refusal : s["refused"]) EXPECT_NE(refusal["reason"], "") << device;
+    }
+    EXPECT_EQ(run_mx8("doctor", force).code, 0);
+  }
+  const RunResult bad = run_mx8("doctor", "MX8_FORCE_CAPS=sm99");
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_NE(error_line(bad).find("sm120"), std::string::npos);
+  EXPECT_EQ(run_mx8("doctor", "MX8_ISA=sse").code, 1);
+  const auto kv = json_of(run_mx8("doctor " + kTiny + " --max-model-len 64 --json"))["kv_cache"];
+  EXPECT_EQ(kv["max_model_len"], 64);
+  EXPECT_GT(kv["bytes_per_token"], 0);
+}
+
+TEST(Cli, ADeviceThatIsNotHereCannotBeRun) {
+  const RunResult r =
+      run_mx8("bench model " + kTiny + " --prompt 4 --generate 2", "MX8_FORCE_CAPS=sm90");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_NE(error_line(r).find("H200"), std::string::npos) << r.err;
+}
+
+TEST(Cli, InspectShowsEveryDialect) {
+  for (const char* name : {"ct_w8a8", "modelopt", "mxfp8_scale_inv", "auto_round", "ct_sharded"}) {
+    const auto j =
+        json_of(run_mx8("inspect " + kData + "checkpoints/" + name + " --check --tensors --json"));
+    EXPECT_EQ(j["architecture"], "LlamaForCausalLM") << name;
+    EXPECT_TRUE(j["problems"].empty()) << name << j["problems"];
+    EXPECT_GT(j["tensors"].size(), 20u);
+    int64_t mxfp8 = 0;
+    for (const auto& [scheme, count] : j["schemes"].items()) {
+      if (scheme.rfind("mxfp8", 0) == 0) mxfp8 += count.get<int64_t>();
+    }
+    EXPECT_EQ(mxfp8, 14) << name << j["schemes"];
+  }
+}
+
+TEST(Cli, InspectFindsDamage) {
+  TempFolder tmp;
+  const std::string copy = tmp / "damaged";
+  std::filesystem::copy(kTiny, copy, std::filesystem::copy_options::recursive);
+  const auto tensors = json_of(run_mx8("inspect " + copy + " --tensors --json"))["tensors"];
+  std::string blob = slurp(copy + "/model.safetensors");
+  // The scales come last or first; set one whole U8 tensor to 255.
+  const auto header =
+      nlohmann::json::parse(blob.substr(8, *reinterpret_cast<const uint64_t*>(blob.data())));
+  for (const auto& [name, entry] : header.items()) {
+    if (name.find("down_proj.weight_scale") == std::string::npos) continue;
+    const size_t base = 8 + *reinterpret_cast<const uint64_t*>(blob.data());
+    blob[base + entry["data_offsets"][0].get<size_t>()] = '\xFF';
+    break;
+  }
+  std::filesystem::remove(copy + "/model.safetensors");
+  std::ofstream(copy + "/model.safetensors", std::ios::binary) << blob;
+  const RunResult r = run_mx8("inspect " + copy + " --check");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_NE(r.out.find("1 NaN scales"), std::string::npos) << r.out;
+  const RunResult load = run_mx8("bench model " + copy + " --prompt 4 --generate 2");
+  EXPECT_EQ(load.code, 1);
+  EXPECT_NE(error_line(load).find("down_proj"), std::string::npos) << load.err;
+}
+
+TEST(Cli, QuantizeThenRunGivesTheSameModelAsTheOracles) {
+  TempFolder tmp;
+  const auto report =
+      json_of(run_mx8("quantize " + kData + "tiny/llama " + (tmp / "q") + " --verify --json"));
+  EXPECT_EQ(report["quantised_modules"], 14);
+  EXPECT_GT(report["verified_blocks"], 0);
+  EXPECT_EQ(json_of(run_mx8("inspect " + (tmp / "q") + " --check --json"))["problems"].size(), 0u);
+  const RunResult again = run_mx8("quantize " + kData + "tiny/llama " + (tmp / "q"));
+  EXPECT_EQ(again.code, 1);
+  EXPECT_NE(error_line(again).find("--overwrite"), std::string::npos);
+}
+
+TEST(Cli, MakeDummyIsSeededAndRuns) {
+  TempFolder tmp;
+  for (const char* name : {"qwen3_moe", "mixtral_mxfp8", "qwen2_moe_mxfp8", "llama_mxfp8"}) {
+    const std::string config = kData + "tiny/" + name;
+    const std::string a = tmp / (std::string(name) + "a"), b = tmp / (std::string(name) + "b");
+    const std::string c = tmp / (std::string(name) + "c");
+    EXPECT_EQ(run_mx8("make-dummy " + config + " " + a + " --seed 5").code, 0) << name;
+    EXPECT_EQ(run_mx8("make-dummy " + config + "/config.json " + b + " --seed 5").code, 0) << name;
+    EXPECT_EQ(run_mx8("make-dummy " + config + " " + c + " --seed 6").code, 0) << name;
+    EXPECT_EQ(slurp(a + "/model.safetensors"), slurp(b + "/model.safetensors")) << name;
+    EXPECT_NE(slurp(a + "/model.safetensors"), slurp(c + "/model.safetensors")) << name;
+    EXPECT_EQ(json_of(run_mx8("inspect " + a + " --check --json"))["problems"].size(), 0u) << name;
+    const auto bench =
+        json_of(run_mx8("bench model " + a + " --prompt 8 --generate 4 --reps 1 --json"));
+    EXPECT_GT(bench["decode_tokens_per_s"], 0) << name;
+    // The same numbers without a file.
+    const RunResult dummy =
+        run_mx8("bench model " + config + " --load-format dummy --dummy-seed 5" +
+                " --prompt 8 --generate 4 --reps 1 --json");
+    EXPECT_EQ(dummy.code, 0) << name << dummy.err;
+  }
+}
+
+TEST(Cli, BenchModelReportsWhatItSays) {
+  const auto j = json_of(
+      run_mx8("bench model " + kTiny + " --prompt 16 --generate 4 --batch 3 --reps 2 --json"));
+  for (const char* key :
+       {"prompt_tokens_per_s", "decode_tokens_per_s", "first_token_s", "peak_rss_bytes"}) {
+    EXPECT_TRUE(j[key].is_number()) << key;
+    EXPECT_GT(j[key], 0) << key;
+  }
+  EXPECT_EQ(j["batch"], 3);
+}
+
+TEST(Cli, OnlineQuantisationAndItsLists) {
+  const std::string plain = kData + "tiny/llama";
+  const RunResult r =
+      run_mx8("bench model " + plain +
+              " --quantization mxfp8 --quantize-ignore mlp --prompt 4 --generate 2 --reps 1");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.err.find("8 linears mxfp8"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("6 linears bf16"), std::string::npos) << r.err;
+  const RunResult twice =
+      run_mx8("bench model " + kTiny + " --quantization mxfp8 --prompt 4 --generate 2");
+  EXPECT_EQ(twice.code, 1) << twice.err;
+  const RunResult lists =
+      run_mx8("bench model " + plain + " --quantize-ignore mlp --prompt 4 --generate 2");
+  EXPECT_EQ(lists.code, 1);
+  EXPECT_NE(error_line(lists).find("--quantization"), std::string::npos);
+}
+
+TEST(Cli, ForcedBackendsRunOrSayWhyNot) {
+  const std::string bench = "bench model " + kTiny + " --prompt 4 --generate 2 --reps 1";
+  EXPECT_EQ(run_mx8(bench + " --linear-backend cpu-scalar").code, 0);
+  EXPECT_EQ(run_mx8(bench, "MX8_LINEAR_BACKEND=cpu-scalar").code, 0);
+  const RunResult gpu = run_mx8(bench + " --linear-backend w8a16");
+  EXPECT_EQ(gpu.code, 1);
+  EXPECT_NE(error_line(gpu).find("needs a GPU"), std::string::npos) << gpu.err;
+  const RunResult unknown = run_mx8(bench + " --linear-backend marlin");
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_NE(error_line(unknown).find("cpu-avx2"), std::string::npos) << unknown.err;
+}
+
+TEST(Cli, ContextLimitsNameTheNumbers) {
+  const RunResult r =
+      run_mx8("bench model " + kTiny + " --prompt 16 --generate 4 --max-model-len 18");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_NE(error_line(r).find("18"), std::string::npos) << r.err;
+  const RunResult small =
+      run_mx8("bench model " + kTiny + " --prompt 64 --generate 4 --kv-memory 1KiB");
+  EXPECT_EQ(small.code, 1);
+  EXPECT_NE(error_line(small).find("KV"), std::string::npos) << small.err;
+}
+
+}  // namespace
+}  // namespace mx8
