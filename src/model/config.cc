@@ -226,6 +226,10 @@ Result<void> read_experts(const HfConfig& hf, const FamilyRules& rules, ModelCon
     return refuse(hf, str_cat("num_experts is ", hf.num_experts, ", but ", hf.architecture,
                               " is a dense model"));
   }
+  if (hf.num_experts == 0) {
+    return refuse(hf,
+                  str_cat("num_experts is 0, but ", hf.architecture, " is a mixture of experts"));
+  }
   if (hf.shared_expert_intermediate_size > 0 && !rules.shared_expert) {
     return refuse(hf,
                   str_cat("shared_expert_intermediate_size is ", hf.shared_expert_intermediate_size,
