@@ -44,9 +44,8 @@ AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens,
   }
 }
 
-std::optional<AddedTokenMatcher::Part> AddedTokenMatcher::match_at(const TracedText& text,
-                                                                   size_t at) const {
-  std::optional<Part> best;
+AddedTokenMatcher::Found AddedTokenMatcher::match_at(const TracedText& text, size_t at) const {
+  Found found;
   uint32_t node = 0;
   for (size_t end = at; end < text.bytes.size();) {
     const auto byte = static_cast<unsigned char>(text.bytes[end]);
@@ -58,9 +57,14 @@ std::optional<AddedTokenMatcher::Part> AddedTokenMatcher::match_at(const TracedT
     ++end;
     if (nodes_[node].token < 0) continue;
     const AddedToken& token = tokens_[static_cast<size_t>(nodes_[node].token)];
-    if (!token.special || text.trusted(at, end)) best = Part{&token, at, end};
+    if (!token.special || text.trusted(at, end)) {
+      found.part = Part{&token, at, end};
+      found.plain_until = 0;
+    } else if (text.untrusted(at, end)) {
+      found.plain_until = end;
+    }
   }
-  return best;
+  return found;
 }
 
 void AddedTokenMatcher::find(const TracedText& text, std::vector<Part>& parts) const {
@@ -72,9 +76,9 @@ void AddedTokenMatcher::find(const TracedText& text, std::vector<Part>& parts) c
       ++at;
       continue;
     }
-    const std::optional<Part> match = match_at(text, at);
-    if (!match) {
-      ++at;
+    const auto [match, plain_until] = match_at(text, at);
+    if (!match || plain_until > 0) {
+      at = std::max(at + 1, plain_until);
       continue;
     }
     size_t begin = match->begin, end = match->end;

@@ -44,7 +44,13 @@ class AddedTokenMatcher {
     std::vector<std::pair<unsigned char, uint32_t>> children;
     int32_t token = -1;  // index
   };
-  std::optional<Part> match_at(const TracedText& text, size_t at) const;
+  struct Found {
+    std::optional<Part> part;
+    // Set when the longest match is a special token that someone untrusted spelled out: as in the
+    // Python package (encode_special_tokens), other tokens inside it are not looked for.
+    size_t plain_until = 0;
+  };
+  Found match_at(const TracedText& text, size_t at) const;
 
   std::vector<AddedToken> tokens_;
   std::vector<Node> nodes_;

@@ -75,10 +75,18 @@ Result<Bpe> Bpe::build(Vocab vocab, const std::vector<std::pair<int32_t, int32_t
     bpe.insert_merge(left, right, {static_cast<uint32_t>(rank), id});
     crosses_metaspace = crosses_metaspace || metaspace_stretch(joined) != joined.size();
   }
-  bpe.split_at_metaspace_ = !bpe.options_.byte_level && !bpe.options_.ignore_merges &&
-                            !crosses_metaspace && bpe.vocab_.find(kMetaspace) != kNoToken;
   bpe.index_bytes();
+  // Nor may characters vanish: their neighbours would come together across a cut.
+  bpe.split_at_metaspace_ = !bpe.options_.byte_level && !bpe.options_.ignore_merges &&
+                            !crosses_metaspace && bpe.vocab_.find(kMetaspace) != kNoToken &&
+                            !bpe.drops_unknown();
   return bpe;
+}
+
+bool Bpe::drops_unknown() const {
+  const bool has_all_bytes =
+      std::count(byte_fallback_ids_.begin(), byte_fallback_ids_.end(), kNoToken) == 0;
+  return unk_id_ == kNoToken && !(options_.byte_fallback && has_all_bytes);
 }
 
 void Bpe::insert_merge(int32_t left, int32_t right, Merge merge) {

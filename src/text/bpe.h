@@ -83,6 +83,7 @@ class Bpe {
   void insert_merge(int32_t left, int32_t right, Merge merge);
   const Merge* find_merge(int32_t left, int32_t right) const;
   void index_bytes();
+  bool drops_unknown() const;
   void encode_one(std::string_view word, BpeScratch& scratch, std::vector<int32_t>& out) const;
   void encode_uncached(std::string_view word, bool may_ignore_merges, BpeScratch& scratch,
                        std::vector<int32_t>& out) const;

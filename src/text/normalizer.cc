@@ -225,6 +225,12 @@ bool TracedText::trusted(size_t begin, size_t end) const {
                      trust.begin() + static_cast<ptrdiff_t>(end), [](uint8_t t) { return t != 0; });
 }
 
+bool TracedText::untrusted(size_t begin, size_t end) const {
+  if (trust.empty()) return !uniform_trust;
+  return std::all_of(trust.begin() + static_cast<ptrdiff_t>(begin),
+                     trust.begin() + static_cast<ptrdiff_t>(end), [](uint8_t t) { return t == 0; });
+}
+
 TracedText TracedText::slice(size_t begin, size_t end) const {
   TracedText out;
   out.bytes = bytes.substr(begin, end - begin);

@@ -18,7 +18,8 @@ struct TracedText {
   bool uniform_trust = false;  // what an empty `trust` means
   bool at_start = false;
 
-  bool trusted(size_t begin, size_t end) const;
+  bool trusted(size_t begin, size_t end) const;    // every byte is
+  bool untrusted(size_t begin, size_t end) const;  // no byte is trusted
   TracedText slice(size_t begin, size_t end) const;
 };
 

@@ -41,6 +41,15 @@ utf8proc_category_t category(uint32_t code_point) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(code_point));
 }
 
+// Lower case of the capitals that Unicode 16 added.
+uint32_t newer_lowercase(uint32_t c) {
+  if (c >= 0x10D50 && c <= 0x10D65) return c + 0x20;
+  if (c == 0x1C89 || c == 0xA7CC || c == 0xA7DA) return c + 1;
+  if (c == 0xA7CB) return 0x264;
+  if (c == 0xA7DC) return 0x19B;
+  return c;
+}
+
 }  // namespace
 
 void append_utf8(std::string& out, uint32_t c) {
@@ -139,6 +148,8 @@ void append_lowercase(std::string& out, uint32_t c) {
     out.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
   } else if (c == 0x130) {
     out += "i\xCC\x87";  // the only code point whose lower case is two
+  } else if (find_newer(c) != nullptr) {
+    append_utf8(out, newer_lowercase(c));
   } else {
     append_utf8(out, static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
   }
