@@ -10,16 +10,19 @@ namespace mx8::text {
 
 namespace {
 
+// Address space, taken as it is used: enough for a million rounds of a group that may backtrack.
+constexpr size_t kMaxStack = size_t{64} << 20;
+
 // Match data and the JIT's stack: one of each a thread, for all patterns.
 struct MatchState {
   pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
   pcre2_match_context* context = pcre2_match_context_create(nullptr);
-  pcre2_jit_stack* stack = pcre2_jit_stack_create(32 << 10, 8 << 20, nullptr);
+  pcre2_jit_stack* stack = pcre2_jit_stack_create(32 << 10, kMaxStack, nullptr);
 
   MatchState() {
     MX8_CHECK(data != nullptr && context != nullptr && stack != nullptr, "out of memory");
     pcre2_jit_stack_assign(context, nullptr, stack);
-    pcre2_set_heap_limit(context, 64 << 10);  // KiB, for patterns that the JIT cannot finish
+    pcre2_set_heap_limit(context, 256 << 10);  // KiB, for patterns that the JIT cannot finish
   }
   ~MatchState() {
     pcre2_match_data_free(data);
@@ -39,7 +42,10 @@ MatchState& match_state() {
 
 Result<Regex> Regex::compile(std::string_view oniguruma_pattern) {
   MX8_TRY(const std::string pattern, translate_oniguruma(oniguruma_pattern));
-  return compile_pcre2(pattern);
+  auto regex = compile_pcre2(pattern);
+  if (regex) return regex;
+  return unsupported(
+      str_cat("regular expression /", oniguruma_pattern, "/ ", regex.error().message));
 }
 
 Result<Regex> Regex::compile_pcre2(const std::string& pattern) {
@@ -55,8 +61,7 @@ Result<Regex> Regex::compile_pcre2(const std::string& pattern) {
   if (code == nullptr) {
     PCRE2_UCHAR message[160];
     pcre2_get_error_message(error, message, sizeof message);
-    return unsupported(str_cat("regular expression /", pattern, "/ does not compile: ",
-                               reinterpret_cast<const char*>(message), " at offset ", offset));
+    return unsupported(str_cat("does not compile: ", reinterpret_cast<const char*>(message)));
   }
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without a JIT, pcre2_match interprets
   Regex regex;

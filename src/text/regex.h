@@ -25,7 +25,6 @@ class Regex {
  public:
   Regex() = default;
   static Result<Regex> compile(std::string_view oniguruma_pattern);
-  static Result<Regex> compile_pcre2(const std::string& pattern);
 
   // All matches from left to right, as Oniguruma's iterator gives them: no empty match right after
   // another match. `text` must be valid UTF-8. Should the engine give up on a place (its step
@@ -33,6 +32,7 @@ class Regex {
   void find_all(std::string_view text, std::vector<Match>& out) const;
 
  private:
+  static Result<Regex> compile_pcre2(const std::string& pattern);
   std::shared_ptr<const void> code_;  // pcre2_code
 };
 

@@ -3,30 +3,12 @@
 // node structures of the families, and one for each other node.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
-
-#include "text/tokenizer.h"
+#include "text/tokenizer_test_util.h"
 
 namespace mx8 {
 namespace {
 
 using nlohmann::json;
-
-json read_json(const std::string& name) {
-  const std::string path = std::string(MX8_SOURCE_DIR) + "/tests/data/tokenizers/" + name;
-  std::ifstream file(path);
-  EXPECT_TRUE(file.good()) << path;
-  return json::parse(file);
-}
-
-std::string stream_decode(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, bool skip) {
-  Detokenizer stream(tokenizer, skip);
-  std::string out;
-  for (const int32_t id : ids) out += stream.push(id);
-  return out + stream.flush();
-}
 
 void check_case(const Tokenizer& tokenizer, const json& golden, bool ids_only) {
   const auto text = golden["text"].get<std::string>();
@@ -47,21 +29,15 @@ void check_case(const Tokenizer& tokenizer, const json& golden, bool ids_only) {
 }
 
 TEST(TokenizerGolden, EveryNodeEqualsThePythonPackage) {
-  const json goldens = read_json("goldens.json");
-  const json bases = {{"byte", read_json("byte_base.json")}, {"char", read_json("char_base.json")}};
+  const json goldens = read_tokenizer_data("goldens.json");
   ASSERT_GT(goldens.size(), 25u);
   for (const json& config : goldens) {
     SCOPED_TRACE(config["name"].get<std::string>());
-    json file = config["fields"];
-    json model = {{"type", "BPE"}};
-    model.update(bases[config["base"].get<std::string>()]);
-    if (file.contains("model")) model.update(file["model"]);
-    file["model"] = model;
-    const auto tokenizer = Tokenizer::from_json(file.dump(), {});
-    ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+    const Tokenizer tokenizer = load_tokenizer(tokenizer_json_of(config));
     ASSERT_GT(config["cases"].size(), 40u);
-    for (const json& golden : config["cases"])
-      check_case(*tokenizer, golden, config["ids_only"].get<bool>());
+    for (const json& golden : config["cases"]) {
+      check_case(tokenizer, golden, config["ids_only"].get<bool>());
+    }
   }
 }
 
