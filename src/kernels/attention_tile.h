@@ -5,7 +5,7 @@
 //   kBlockKeys. Within a segment, a running softmax over its blocks in ascending order:
 //     s[j]  = scale * (fma chain over d = 0 .. head_dim - 1, from 0)
 //     m'    = max(m, max s[j]);  c = exp(m - m');  p[j] = exp(s[j] - m'), 0 for keys not seen
-//     l[i]  = fma(l[i], c, ((p[i] + p[i + 8]) + p[i + 16]) + p[i + 24]), i = 0 .. 7
+//     l[i]  = fma(l[i], c, (p[i] + p[i + 8]) + p[i + 16] + ... + p[i + 56]), i = 0 .. 7
 //     acc[d] = acc[d] * c, then fma(p[j], v[j][d], acc[d]) in ascending order of the keys seen
 //   Segments are merged in ascending order: m' = max(mt, ms), ct = exp(mt - m'), cs = exp(ms - m'),
 //   l[i] = fma(l[i], ct, ls[i] * cs), the same for acc. At the end out[d] = acc[d] * (1 / sum8(l)).
@@ -18,7 +18,7 @@
 
 namespace mx8 {
 
-inline constexpr int kBlockKeys = 32;
+inline constexpr int kBlockKeys = 64;
 inline constexpr int kSegmentKeys = 256;
 // The state of a row over one segment: l[8], m, padding to 16 floats, acc[head_dim].
 inline constexpr int kStateHeader = 16;

@@ -10,8 +10,9 @@ namespace mx8 {
 namespace {
 
 // Query rows times heads of a tile: enough to use a converted block of keys many times, few enough
-// for scores and accumulators to stay in the second-level cache.
-constexpr int kTileRows = 64;
+// for scores and accumulators to stay in the second-level cache; a multiple of six rows for every
+// usual size of a group.
+constexpr int kTileRows = 144;
 // Below this many (query head, key) pairs a step's attention runs on the calling thread.
 constexpr int64_t kWorkWorthAThread = 384;
 

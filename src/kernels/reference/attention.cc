@@ -66,7 +66,9 @@ void add_block(const AttentionTile& t, const float* q, int begin, int end, float
   state[kStateM] = m;
   for (int key = begin; key < end; ++key) p[key - block] = exp(p[key - block] - m);
   for (int i = 0; i < 8; ++i) {
-    l[i] = std::fma(l[i], correction, ((p[i] + p[i + 8]) + p[i + 16]) + p[i + 24]);
+    float sum = p[i];
+    for (int j = i + 8; j < kBlockKeys; j += 8) sum += p[j];
+    l[i] = std::fma(l[i], correction, sum);
   }
   for (int d = 0; d < c.head_dim; ++d) acc[d] *= correction;
   for (int key = begin; key < end; ++key) {
