@@ -8,21 +8,19 @@
 // FLOPs: 4 * head_dim per (row, key). Per row and block of 64 keys at head_dim 64: 1024 FMAs
 //   against about 150 other vector operations, mostly the exponential.
 // Bound: decode reads the cache at the speed of memory; prefill is bound by FMA.
-// Measured on one thread of a Xeon of family 6 model 207 that was shared with other work,
-// 2026-12-01:
-//   prefill of 256 and 1024 tokens, 9 heads of 64: 0.60 and 0.61 of the FMA peak (99 GFLOP/s),
-//   counting only what the causal mask leaves; decode, 128 tokens in cache: 21 GB/s at 3 heads to a
-//   KV head.
+// Measured on one thread of a Xeon of family 6 model 207 that was shared with other work:
+//   2026-12-01, prefill of 256 and 1024 tokens, 9 heads of 64: 0.60 and 0.61 of the FMA peak (99
+//   GFLOP/s), counting only what the causal mask leaves; decode, 128 tokens in cache: 21 GB/s at 3
+//   heads to a KV head.
 // BF16: one load gives 16 elements; a shift gives the even ones and a mask the odd ones, without a
 //   shuffle. The order that comes out (even lanes, odd lanes) is undone once per block of scores
 //   and once per output. Tiles of more rows than one register tile convert a block once to FP32.
 // Keys not seen: their scores become minus infinity, and the product with the values runs over the
 //   keys that all rows of the register tile see, then row by row over the rest, so that nothing in
 //   an unseen slot is ever multiplied by 0.
-// Lost: keys as [slot][head_dim] (horizontal sums, another order for decode than for tiles); blocks
-// of
-//   32 keys (more corrections of the accumulators); both halves of a load at once beside three rows
-//   (spills an accumulator: 11 cycles instead of 7 a step).
+// Lost: keys as [slot][head_dim] (horizontal sums, another order for decode than for tiles);
+//   blocks of 32 keys (more corrections of the accumulators); both halves of a load at once beside
+//   three rows (spills an accumulator: 11 cycles instead of 7 a step).
 #include "kernels/cpu/avx2_attention.h"
 
 #include "kernels/cpu/avx2_math.h"
