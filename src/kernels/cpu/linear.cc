@@ -15,10 +15,11 @@ namespace {
 
 // Rows of a chunk: a prepared slice of 240 x 576 FP32 is half a MiB and stays in L2.
 constexpr int64_t kMaxChunkRows = 240;
-// More columns than this bring no further reuse of the inputs, and worse balance.
-constexpr int64_t kMaxChunkCols = 128;
-// Claiming a chunk costs about 0.1 us; the tail of a region costs at most one chunk.
+// Claiming a chunk costs about 0.1 us, and the end of a region up to one chunk: no chunk below 5
+// us, and none above 20 us unless that takes fewer columns than bring all reuse of the inputs.
 constexpr double kMinChunkUs = 5;
+constexpr double kMaxChunkUs = 20;
+constexpr int64_t kReuseCols = 128;
 constexpr int64_t kChunksPerThread = 8;
 
 WeightCode code_of(DType dtype) {
@@ -87,7 +88,8 @@ void cut(Task& t, int64_t wanted) {
       std::max(depth * rows / (k.gmacs * 1e3), depth * bytes_of(t.weight.code) / (k.gbytes * 1e3));
   const int64_t all = round_up(t.weight.n, k.n_step);
   const int64_t least = round_up(static_cast<int64_t>(kMinChunkUs / column_us) + 1, k.n_step);
-  const int64_t most = round_up(kMaxChunkCols, k.n_step);
+  const int64_t most =
+      round_up(std::max(kReuseCols, static_cast<int64_t>(kMaxChunkUs / column_us)), k.n_step);
   const int64_t fair = t.weight.n * t.chunks_m / wanted / k.n_step * k.n_step;
   t.chunk_n = std::min(all, std::max(least, std::min(fair, most)));
   t.chunks_n = div_up(t.weight.n, t.chunk_n);
