@@ -85,7 +85,7 @@ constexpr KernelInfo kAmx = {
     10, 246, true, false, refuse_cpu<CpuIsa::kAmx>};
 constexpr KernelInfo kAvx512 = {
     "avx512_mxfp8_linear", Backend::kCpuAvx512, LayoutId::kCpuPanel16, ActLayout::kF32,
-    10, 246, true, false, refuse_cpu<CpuIsa::kAvx512>};
+    0, 246, true, true, refuse_cpu<CpuIsa::kAvx512>};
 constexpr KernelInfo kAvx2 = {
     "avx2_mxfp8_linear", Backend::kCpuAvx2, LayoutId::kCpuPanel8, ActLayout::kF32,
     0, 246, true, true, refuse_cpu<CpuIsa::kAvx2>};

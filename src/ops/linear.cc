@@ -3,7 +3,7 @@
 #include "base/strings.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/reference/linear.h"
-#include "pack/cpu_panel8.h"
+#include "pack/cpu_panel.h"
 #include "pack/row_list.h"
 
 namespace mx8 {
@@ -96,7 +96,10 @@ PackedWeight pack_parts(const LinearSpec& spec, std::span<const QuantView> parts
       bytes = pack_row_major(rows, k, scheme);
       break;
     case LayoutId::kCpuPanel8:
-      bytes = pack_cpu_panel8(rows, k);
+      bytes = CpuPanel8::pack(rows, k);
+      break;
+    case LayoutId::kCpuPanel16:
+      bytes = CpuPanel16::pack(rows, k);
       break;
     default:
       MX8_CHECK(false, spec.name, layout_name(layout));

@@ -120,7 +120,8 @@ class LinearRows : public testing::TestWithParam<CpuIsa> {
   Row row_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Isa, LinearRows, testing::Values(CpuIsa::kScalar, CpuIsa::kAvx2),
+INSTANTIATE_TEST_SUITE_P(Isa, LinearRows,
+                         testing::Values(CpuIsa::kScalar, CpuIsa::kAvx2, CpuIsa::kAvx512),
                          [](const auto& p) { return std::string(cpu_isa_name(p.param)); });
 
 TEST_P(LinearRows, IsNearTheExactSumOverTheShapeTable) {
@@ -140,8 +141,9 @@ TEST_P(LinearRows, IsNearTheExactSumOverTheShapeTable) {
 
 TEST_P(LinearRows, RunsInItsOwnLayout) {
   const LinearPlan plan = load(row_, gaussian_weight(8, 32, 1)).plan();
-  EXPECT_EQ(plan.layout,
-            GetParam() == CpuIsa::kScalar ? LayoutId::kRowMajor : LayoutId::kCpuPanel8);
+  EXPECT_EQ(plan.layout, GetParam() == CpuIsa::kScalar ? LayoutId::kRowMajor
+                         : GetParam() == CpuIsa::kAvx2 ? LayoutId::kCpuPanel8
+                                                       : LayoutId::kCpuPanel16);
   EXPECT_EQ(load(row_, uniform_weight(8, 32, 1, 250, 252)).plan().layout, LayoutId::kRowMajor);
 }
 

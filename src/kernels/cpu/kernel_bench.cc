@@ -13,7 +13,7 @@
 #include "kernels/cpu/cpu_probe.h"
 #include "kernels/cpu/linear.h"
 #include "mx/bf16.h"
-#include "pack/cpu_panel8.h"
+#include "pack/cpu_panel.h"
 #include "pack/row_list.h"
 
 namespace mx8::cpu {
@@ -64,8 +64,11 @@ PackedWeight make_weight(const KernelBenchCase& c, CpuIsa isa, const std::vector
   }
   const QuantView view{codes.data(), scales.data(), c.n, c.k, scheme};
   const std::vector<PackRow> rows = list_rows({&view, 1}, RowOrder::kPlain);
+  if (mx && isa >= CpuIsa::kAvx512) {
+    return {LayoutId::kCpuPanel16, RowOrder::kPlain, scheme, c.n, c.k, CpuPanel16::pack(rows, c.k)};
+  }
   if (mx && isa >= CpuIsa::kAvx2) {
-    return {LayoutId::kCpuPanel8, RowOrder::kPlain, scheme, c.n, c.k, pack_cpu_panel8(rows, c.k)};
+    return {LayoutId::kCpuPanel8, RowOrder::kPlain, scheme, c.n, c.k, CpuPanel8::pack(rows, c.k)};
   }
   return {
       LayoutId::kRowMajor, RowOrder::kPlain, scheme, c.n, c.k, pack_row_major(rows, c.k, scheme)};

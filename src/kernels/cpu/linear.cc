@@ -4,10 +4,11 @@
 
 #include "base/check.h"
 #include "kernels/cpu/avx2_linear.h"
+#include "kernels/cpu/avx512_linear.h"
 #include "kernels/cpu/linear_kernels.h"
 #include "kernels/cpu/linear_scalar.h"
 #include "kernels/reference/linear.h"
-#include "pack/cpu_panel8.h"
+#include "pack/cpu_panel.h"
 
 namespace mx8::cpu {
 
@@ -43,6 +44,10 @@ const LinearKernels& kernels_for(const Exec& exec, const PackedWeight& weight, i
   if (weight.layout() == LayoutId::kCpuPanel8) {
     MX8_CHECK(exec.isa >= CpuIsa::kAvx2, cpu_isa_name(exec.isa));
     return avx2::mxfp8_linear(m);
+  }
+  if (weight.layout() == LayoutId::kCpuPanel16) {
+    MX8_CHECK(exec.isa >= CpuIsa::kAvx512, cpu_isa_name(exec.isa));
+    return avx512::mxfp8_linear(m);
   }
   MX8_CHECK(weight.layout() == LayoutId::kRowMajor, layout_name(weight.layout()));
   return weight.scheme().is_plain() && exec.isa >= CpuIsa::kAvx2 ? avx2::plain_linear(m)
@@ -206,7 +211,9 @@ const char* linear_kernel_name(const Exec& exec, const PackedWeight& weight, int
 
 void decode_row(const PackedWeight& weight, int64_t n, float* out) {
   if (weight.layout() == LayoutId::kCpuPanel8) {
-    decode_row_cpu_panel8(weight.as<CpuPanel8>(), n, out);
+    CpuPanel8::decode_row(weight.as<CpuPanel8>(), n, out);
+  } else if (weight.layout() == LayoutId::kCpuPanel16) {
+    CpuPanel16::decode_row(weight.as<CpuPanel16>(), n, out);
   } else if (weight.scheme().is_mxfp8()) {
     reference::decode_row_mxfp8(weight.as<RowMajor>(), n, out);
   } else {

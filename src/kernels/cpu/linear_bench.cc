@@ -10,7 +10,7 @@ namespace {
 
 int usage() {
   std::fprintf(stderr,
-               "usage: mx8_cpu_bench [--threads T] [--isa scalar|avx2] [--reps R] [--json]"
+               "usage: mx8_cpu_bench [--threads T] [--isa scalar|avx2|avx512] [--reps R] [--json]"
                " [NxKxM[:bf16|f16|f32] ...]\n");
   return 2;
 }

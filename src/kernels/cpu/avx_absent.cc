@@ -1,6 +1,8 @@
-// Stands in for the AVX2 row on processors of another architecture, where it is never selected.
+// Stands in for the AVX2 and AVX-512 rows on processors of another architecture, where they are
+// never selected.
 #include "base/check.h"
 #include "kernels/cpu/avx2_linear.h"
+#include "kernels/cpu/avx512_linear.h"
 #include "kernels/cpu/cpu_probe.h"
 #include "kernels/cpu/op_kernels.h"
 
@@ -22,3 +24,9 @@ float probe_fma(int64_t) {
 }
 
 }  // namespace mx8::cpu::avx2
+
+namespace mx8::cpu::avx512 {
+
+const LinearKernels& mxfp8_linear(int64_t m) { return avx2::mxfp8_linear(m); }
+
+}  // namespace mx8::cpu::avx512
