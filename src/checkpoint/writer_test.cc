@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include "base/strings.h"
 #include "checkpoint/checkpoint_reader.h"
@@ -133,6 +134,46 @@ TEST(SafetensorsWriter, ErrorsAreNamed) {
   const Result<void> full = write_file_atomic("/nowhere/at/all.json", "x");
   ASSERT_FALSE(full.ok());
   expect_contains(full.error().message, "/nowhere/at/all.json");
+}
+
+// Bytes of mapped files that count as this process's memory.
+int64_t resident_file_bytes() {
+  std::istringstream status(test::read_file("/proc/self/status"));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssFile:")) return std::stoll(line.substr(8)) * 1024;
+  }
+  return -1;
+}
+
+TEST(CheckpointReader, ReleasedTensorsStopCountingAsMemory) {
+  constexpr int64_t kTensor = 2 << 20, kCount = 24;
+  const TempFolder folder;
+  std::vector<TensorDecl> tensors;
+  for (int i = 0; i < kCount; ++i) tensors.push_back({str_cat("t", i), DType::kU8, {kTensor}});
+  auto writer = SafetensorsWriter::create(folder.path(), tensors, uint64_t{1} << 40, {});
+  ASSERT_TRUE(writer.ok()) << writer.error().message;
+  const std::string bytes(kTensor, 'x');
+  for (const TensorDecl& tensor : tensors) {
+    ASSERT_TRUE(write_text(*writer, tensor.name, bytes).ok());
+  }
+  ASSERT_TRUE(writer->finish().ok());
+  if (resident_file_bytes() < 0) GTEST_SKIP() << "the system does not tell RssFile";
+  auto reader = CheckpointReader::open(folder.path(), {LoadMode::kMmap});
+  ASSERT_TRUE(reader.ok()) << reader.error().message;
+  const int64_t before = resident_file_bytes();
+  const auto peak = [&](bool release) {
+    int64_t most = 0, sum = 0;
+    for (const TensorDecl& tensor : tensors) {
+      const auto data = (*reader)->load_whole(tensor.name);
+      for (const uint8_t byte : data->as<uint8_t>()) sum += byte;
+      most = std::max(most, resident_file_bytes() - before);
+      if (release) (*reader)->release(tensor.name);
+    }
+    EXPECT_EQ(sum, kCount * kTensor * 'x');
+    return most;
+  };
+  EXPECT_LT(peak(true), 3 * kTensor);
+  EXPECT_GT(peak(false), kCount * kTensor * 9 / 10);  // what it would be without release()
 }
 
 TEST(ConfigWriter, KeepsKeysAndTheirOrder) {
