@@ -93,11 +93,10 @@ Result<QuantPlanParts> read_auto_round(const json::Fields& config) {
   MX8_TRY(const QuantScheme scheme, scheme_of(whole, config));
   if (scheme.is_plain()) return config.wrong("bits", "8");
   parts.default_scheme = scheme;
+  parts.default_covers_head = false;
 
   MX8_TRY(const auto extra, config.object("extra_config"));
   if (extra) MX8_RETURN_IF_ERROR(add_layers(*extra, whole, parts.targets));
-  // lm_head is left alone unless it was named; the implied rule comes after the named ones.
-  parts.targets.add({NamePattern(NamePattern::Kind::kExact, "lm_head"), QuantScheme{}, ""});
   return parts;
 }
 

@@ -28,10 +28,9 @@ uint64_t key_of(std::string_view name, uint64_t seed) {
   return mix(hash ^ mix(seed));
 }
 
-// A random byte for the element at `index` of a tensor, whatever was asked for before.
-uint8_t random_byte(uint64_t key, uint64_t index) {
-  return static_cast<uint8_t>(mix(key + (index / 8 + 1) * 0x9E3779B97F4A7C15u) >>
-                              (8 * (index % 8)));
+// Eight random bytes for the elements from 8 * group on, whatever was asked for before.
+uint64_t random_group(uint64_t key, uint64_t group) {
+  return mix(key + (group + 1) * 0x9E3779B97F4A7C15u);
 }
 
 // The 256 midpoints of equal shares of a standard normal distribution, by bisection of erfc.
@@ -111,6 +110,34 @@ bool fill_table(ElementTable& table, TensorKind kind, DType dtype) {
   return true;
 }
 
+// Fills the elements [begin, end) of a tensor, counted over the whole of it; returns the place
+// after the last.
+template <size_t kSize>
+std::byte* fill(const ElementTable& table, uint64_t key, uint64_t begin, uint64_t end,
+                std::byte* out) {
+  uint64_t bytes = random_group(key, begin / 8) >> (8 * (begin % 8));
+  for (uint64_t i = begin; i < end; ++i, bytes >>= 8, out += kSize) {
+    if (i % 8 == 0) bytes = random_group(key, i / 8);
+    std::memcpy(out, table.bytes[bytes & 0xFF].data(), kSize);
+  }
+  return out;
+}
+
+using Fill = std::byte* (*)(const ElementTable&, uint64_t, uint64_t, uint64_t, std::byte*);
+
+Fill fill_for(size_t size) {
+  switch (size) {
+    case 1:
+      return fill<1>;
+    case 2:
+      return fill<2>;
+    case 4:
+      return fill<4>;
+    default:
+      return fill<8>;
+  }
+}
+
 }  // namespace
 
 Result<TensorData> DummySource::load(const TensorRequest& request) {
@@ -124,15 +151,13 @@ Result<TensorData> DummySource::load(const TensorRequest& request) {
   MX8_TRY(const ShardPart part, shard_part(request.name, request.shape, request.shard));
   TensorData data = TensorData::allocate(dtype, part.shape);
   const uint64_t key = key_of(request.name, seed_);
+  const Fill fill_row = fill_for(table.size);
   std::byte* out = data.mutable_bytes().data();
   for (int64_t o = 0; o < part.outer; ++o) {
     for (int64_t r = part.row_range.begin; r < part.row_range.end; ++r) {
       const uint64_t row = static_cast<uint64_t>((o * part.rows + r) * part.cols);
-      for (int64_t c = part.col_range.begin; c < part.col_range.end; ++c) {
-        const auto& element = table.bytes[random_byte(key, row + static_cast<uint64_t>(c))];
-        std::memcpy(out, element.data(), table.size);
-        out += table.size;
-      }
+      out = fill_row(table, key, row + static_cast<uint64_t>(part.col_range.begin),
+                     row + static_cast<uint64_t>(part.col_range.end), out);
     }
   }
   return data;

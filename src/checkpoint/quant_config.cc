@@ -131,6 +131,7 @@ Result<QuantPlanParts> online_parts(const OnlineQuant& online) {
   QuantPlanParts parts;
   parts.dialect = "online mxfp8";
   parts.online = true;
+  parts.default_covers_head = false;
   const QuantScheme scheme = QuantScheme::mxfp8(online.activations);
   parts.default_scheme = scheme;
   const std::string path = "--quantization mxfp8";
@@ -214,8 +215,9 @@ Result<ModuleQuant> QuantPlan::module(std::string_view name, ModuleKind kind) co
     out.by_default = by_class;
     out.reason = describe(*target);
   } else if (parts_.default_scheme) {
-    const bool meant =
-        kind == ModuleKind::kLinear || (!parts_.online && kind != ModuleKind::kEmbedding);
+    const bool meant = kind == ModuleKind::kLinear ||
+                       (kind == ModuleKind::kRouter && !parts_.online) ||
+                       (kind == ModuleKind::kLmHead && parts_.default_covers_head);
     if (!meant) return out;
     out.scheme = *parts_.default_scheme;
     out.by_default = true;

@@ -68,8 +68,9 @@ struct QuantPlanParts {
   KvCacheScheme kv_cache = KvCacheScheme::kNone;
   QuantRules ignore;   // modules that stay plain
   QuantRules targets;  // modules with a scheme
-  // Of linears that no rule matches; lm_head and routers too, unless `online`.
+  // Of linears that no rule matches; of routers too unless `online`, of lm_head if so said.
   std::optional<QuantScheme> default_scheme;
+  bool default_covers_head = true;
   bool online = false;  // schemes are what to make of plain weights
 };
 

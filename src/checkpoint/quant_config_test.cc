@@ -109,6 +109,8 @@ TEST(QuantConfig, DialectsSayTheSame) {
        "", "w8a8", "plain"},
       {"auto-round", auto_round + R"(,"extra_config":{"lm_head":{"bits":8}}})", "", "w8a16",
        "w8a16"},
+      {"auto-round", auto_round + R"(,"extra_config":{".*q_proj":{"bits":16},"lm_.*":{}}})", "",
+       "plain", "w8a16"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.inlined + row.side);

@@ -72,7 +72,7 @@ const QuantRule* QuantRules::find_part(std::string_view name) const {
 std::vector<const QuantRule*> QuantRules::unmatched() const {
   std::vector<const QuantRule*> rules;
   for (size_t i = 0; i < rules_.size(); ++i) {
-    if (!matched_[i] && !rules_[i].list.empty()) rules.push_back(&rules_[i]);
+    if (!matched_[i]) rules.push_back(&rules_[i]);
   }
   return rules;
 }

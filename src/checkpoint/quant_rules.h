@@ -17,8 +17,7 @@ namespace mx8 {
 struct QuantRule {
   NamePattern pattern;
   QuantScheme scheme;  // of the modules that it matches; plain: not quantised
-  // The list of the config that it is in, for messages: "ignore", "config_groups.group_0.targets";
-  // "" for rules that the dialect implies.
+  // The list of the config that it is in, for messages: "ignore", "config_groups.group_0.targets".
   std::string list;
 };
 // The names under which a module is looked up.
@@ -38,7 +37,7 @@ class QuantRules {
   // The rule for a module, or null: entries that are one of its names first, then the patterns in
   // their order, then classes. Sets `by_class` for the last.
   Result<const QuantRule*> find(const ModuleNames& module, bool& by_class) const;
-  // The rules that find() has not returned so far, but for implied ones.
+  // The rules that find() has not returned so far.
   std::vector<const QuantRule*> unmatched() const;
 
  private:
