@@ -8,7 +8,10 @@
 //
 //   mx8_gemm_bench [--mode bf16,fp8] [--m 1,8,...] [--shapes substring,...] [--json FILE] [--csv
 //   FILE]
-//                  [--peers DIR] [--finalists 3] [--rounds 9]
+//                  [--peers DIR] [--finalists 3] [--rounds 9] [--layer 1]
+//
+// --layer 1 times, for each shape and M, residual + RMSNorm + quantise + planned FP8 GEMM against
+// residual + RMSNorm + cuBLAS BF16 instead.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -22,6 +25,7 @@
 #include "gemm_bench_peers.h"
 #include "kernels/cuda/cublas_api.h"
 #include "kernels/cuda/emulated_gemm.h"
+#include "kernels/cuda/gemm_launch.h"
 #include "kernels/cuda/pack_mma_fragment.h"
 #include "kernels/cuda/quantize_tokens.h"
 #include "kernels/cuda/sm90_mxfp8_gemm.h"
@@ -50,6 +54,7 @@ struct Options {
   std::vector<std::string> shapes;
   std::string json, csv, peers = MX8_PEERS_DIR;
   int finalists = 3, rounds = 9;
+  bool layer = false;
 };
 
 std::vector<std::string> split_list(const std::string& s) {
@@ -84,6 +89,8 @@ Options parse(int argc, char** argv) {
       o.peers = value;
     } else if (flag == "--finalists") {
       o.finalists = std::atoi(value.c_str());
+    } else if (flag == "--layer") {
+      o.layer = value == "1";
     } else if (flag == "--rounds") {
       o.rounds = std::atoi(value.c_str());
     } else {
@@ -264,10 +271,8 @@ bool tile_fits(const GemmVariant& v, int m) {
   const double waste = static_cast<double>(tiles) * v.tile_tokens / m;
   if (m <= 64) return v.tile_tokens <= std::max(32, 2 * m) && tiles <= 2;
   if (m <= 256) return v.tile_tokens >= 64 && waste <= 1.5 && tiles <= 4;
-  if (v.cluster_split && v.row_ctas == 1 && m > 512) return false;
-  if (v.row_ctas > 1)
-    return v.tile_tokens >= 128 && (m <= 1024 || v.tile_rows * v.tile_tokens >= 16384);
-  return v.tile_tokens >= 128 && (m < 1024 || v.tile_rows * v.tile_tokens >= 32768);
+  if (v.cluster_split && m > 512) return false;
+  return v.tile_tokens >= 128 && (m <= 2048 || v.tile_rows * v.tile_tokens >= 32768);
 }
 
 std::vector<Candidate> gemm_candidates(const Problem& pr, Act act, int m, Context& c) {
@@ -280,7 +285,7 @@ std::vector<Candidate> gemm_candidates(const Problem& pr, Act act, int m, Contex
     std::vector<GemmConfig> configs;
     if (info.cluster_split) {
       const int slots = c.sms * info.ctas_per_sm;
-      for (int s = 1; s * info.row_ctas <= 8; ++s)
+      for (int s = 1; s <= 8; ++s)
         if (pr.shape.k / info.tile_k >= 2 * s && (s == 1 || tiles * s <= slots * 5 / 4) &&
             tiles * s >= c.sms / 3)
           configs.push_back({v, GemmSplit::kCluster, s});
@@ -353,6 +358,7 @@ struct Row {
   Act act;
   std::string kernel;
   double us, us_no_pdl, spread, error, cublas, fp8row, floor;
+  std::vector<std::pair<std::string, double>> finalists;  // interleaved medians
 };
 
 double peer(const PeerTable& t, const std::string& key) {
@@ -446,6 +452,7 @@ void run_cell(const Options& o, Context& c, const Problem& pr, int m, std::vecto
     Row row;
     row.shape = pr.shape.name, row.m = m, row.act = act, row.kernel = all[best].name;
     row.us = median(times[best]);
+    for (size_t i = 0; i < n; ++i) row.finalists.emplace_back(all[i].name, median(times[i]));
     row.us_no_pdl = 1e30;
     for (size_t i = n; i < 2 * n; ++i) row.us_no_pdl = std::min(row.us_no_pdl, median(times[i]));
     std::sort(times[best].begin(), times[best].end());
@@ -470,6 +477,62 @@ void run_cell(const Options& o, Context& c, const Problem& pr, int m, std::vecto
   }
 }
 
+// Residual + RMSNorm + quantise + FP8 GEMM against residual + RMSNorm + cuBLAS BF16, interleaved.
+void run_layer(const Options& o, Context& c, const Problem& pr, int m,
+               std::map<int, std::vector<double>>& ratios) {
+  const int n = pr.shape.n, k = pr.shape.k;
+  DeviceArray<uint16_t> residual(static_cast<size_t>(m) * k), weight(k),
+      normed(static_cast<size_t>(m) * k);
+  generate_values(residual.get(), static_cast<int64_t>(m) * k, 31, Act::kBf16);
+  generate_values(weight.get(), k, 32, Act::kBf16);
+  MX8_CUDA_OK(cudaDeviceSynchronize());
+  auto planned = PlannedGemm::make(pr.folded_shape, {Act::kFp8, n, k, std::max(m, 16), 90, c.sms});
+  if (!planned.ok()) {
+    std::printf("%s\n", planned.error().message.c_str());
+    return;
+  }
+  DeviceArray<char> workspace(planned->workspace_bytes());
+  workspace.fill(0);
+  QuantizeParams q;
+  q.x = pr.x.get(), q.ldx = k, q.m = m, q.k = k;
+  q.residual = residual.get(), q.residual_out = normed.get(), q.ld_residual = k,
+  q.norm_weight = weight.get();
+  QuantizeParams plain = q;
+  q.codes = pr.x_codes.get(), q.ld_codes = k, q.scales = pr.token_scale.get();
+  DeviceArray<uint16_t> activations(static_cast<size_t>(m) * k);
+  plain.normed_out = activations.get(), plain.ld_normed = k;
+  Replay ours(c.stream, pr.copies, [&](int i, cudaStream_t st) {
+    GemmParams p = pr.params(Act::kFp8, m, i);
+    return quantize_tokens(q, st, true) == cudaSuccess &&
+           planned->launch(p, workspace.get(), st, true).ok();
+  });
+  Replay theirs(c.stream, pr.copies, [&](int i, cudaStream_t st) {
+    LtGemm g;
+    g.m = m, g.n = n, g.k = k, g.a = activations.get(), g.lda = k, g.b = pr.plain[i].get(),
+    g.d = pr.y.get(), g.ldd = n;
+    return quantize_tokens(plain, st, true) == cudaSuccess &&
+           c.lt.matmul(g, c.lt_workspace.get(), c.lt_workspace.size(), st).ok();
+  });
+  std::vector<double> a, b;
+  for (int round = 0; round <= o.rounds; ++round) {
+    const double first = round & 1 ? theirs.once() : ours.once(),
+                 second = round & 1 ? ours.once() : theirs.once();
+    if (round == 0) continue;
+    a.push_back(round & 1 ? second : first);
+    b.push_back(round & 1 ? first : second);
+  }
+  ratios[m].push_back(median(b) / median(a));
+  std::printf("layer %-13s M=%-5d %9.2f us against %9.2f us: %.2f\n", pr.shape.name, m, median(a),
+              median(b), ratios[m].back());
+}
+
+std::string rounded(double v) {
+  if (!std::isfinite(v)) return "-";
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f", v);
+  return text;
+}
+
 // Geomeans over the shapes, one line per (mode, M).
 void summary(const Options& o, const std::vector<Row>& rows) {
   PeerTable marlin, humming, record;
@@ -483,11 +546,12 @@ void summary(const Options& o, const std::vector<Row>& rows) {
       std::fprintf(stderr, "%s\n", read.error().message.c_str());
   }
   std::printf(
-      "\nGeometric means over the shapes (peers as recorded; in brackets rescaled by cuBLAS BF16 "
-      "of this run)\n"
-      "%-5s %5s | %-24s | %-15s | %-9s | %-24s | %5s | %s\n",
-      "mode", "M", "x Marlin", "x cuBLAS BF16", "x fp8row", "x Humming best", "floor",
-      "no PDL: x Marlin, x cuBLAS");
+      "\nGeometric means over the shapes: how many times as fast as the peer. 'rescaled': the "
+      "record times (cuBLAS\n"
+      "BF16 of this run / of the record).\n%-5s %5s | %-18s | %-18s | %-18s | %-6s | %-6s | %-6s | "
+      "%-5s | %s\n",
+      "mode", "M", "Marlin, recorded", "Marlin, rescaled", "cuBLAS BF16", "fp8row", "Hummng",
+      "resc.", "floor", "without PDL: Marlin, cuBLAS");
   for (Act act : o.modes)
     for (int m : o.ms) {
       struct Mean {
@@ -515,13 +579,16 @@ void summary(const Options& o, const std::vector<Row>& rows) {
         np_marlin.add(mar / r.us_no_pdl), np_cublas.add(r.cublas / r.us_no_pdl);
       }
       if (vs_cublas.n == 0) continue;
-      std::printf(
-          "%-5s %5d | %.2f min %.2f (%.2f %.2f) | %.2f min %.2f   | %.2f      | %.2f (%.2f)        "
-          "      | %.2f  | %.2f %.2f\n",
-          act == Act::kFp8 ? "fp8" : "bf16", m, vs_marlin.get(), vs_marlin.min,
-          vs_marlin_scaled.get(), vs_marlin_scaled.min, vs_cublas.get(), vs_cublas.min,
-          vs_fp8.get(), vs_humming.get(), vs_humming_scaled.get(), floor.get(), np_marlin.get(),
-          np_cublas.get());
+      auto pair = [](const Mean& mean) {
+        return mean.n ? str_cat(rounded(mean.get()), " (least ", rounded(mean.min), ")")
+                      : std::string("-");
+      };
+      std::printf("%-5s %5d | %-18s | %-18s | %-18s | %-6s | %-6s | %-6s | %-5s | %s, %s\n",
+                  act == Act::kFp8 ? "fp8" : "bf16", m, pair(vs_marlin).c_str(),
+                  pair(vs_marlin_scaled).c_str(), pair(vs_cublas).c_str(),
+                  rounded(vs_fp8.get()).c_str(), rounded(vs_humming.get()).c_str(),
+                  rounded(vs_humming_scaled.get()).c_str(), rounded(floor.get()).c_str(),
+                  rounded(np_marlin.get()).c_str(), rounded(np_cublas.get()).c_str());
     }
 }
 
@@ -542,6 +609,11 @@ void write_json(const std::string& path, const std::vector<Row>& rows, const Cei
                  r.shape.c_str(), r.m, r.act == Act::kFp8 ? "fp8" : "bf16", r.kernel.c_str(), r.us,
                  r.us_no_pdl, r.spread, r.error, r.cublas, r.floor);
     if (r.act == Act::kFp8) std::fprintf(f, ", \"cublas_fp8row\": %.3f", r.fp8row);
+    std::fprintf(f, ", \"finalists\": {");
+    for (size_t j = 0; j < r.finalists.size(); ++j)
+      std::fprintf(f, "%s\"%s\": %.3f", j ? ", " : "", r.finalists[j].first.c_str(),
+                   r.finalists[j].second);
+    std::fprintf(f, "}");
     std::fprintf(f, "}%s\n", i + 1 < rows.size() ? "," : "");
   }
   std::fprintf(f, "]}\n");
@@ -570,15 +642,30 @@ int run(const Options& o) {
   FILE* csv = o.csv.empty() ? nullptr : std::fopen(o.csv.c_str(), "w");
   const bool fp8 = std::find(o.modes.begin(), o.modes.end(), Act::kFp8) != o.modes.end();
   std::vector<Row> rows;
+  std::map<int, std::vector<double>> layers;
   for (const Shape& s : kShapes) {
     const bool wanted = o.shapes.empty() ||
                         std::any_of(o.shapes.begin(), o.shapes.end(),
                                     [&](const auto& w) { return std::strstr(s.name, w.c_str()); });
     if (!wanted) continue;
     const Problem pr(s, *std::max_element(o.ms.begin(), o.ms.end()), fp8);
-    for (int m : o.ms) run_cell(o, c, pr, m, rows, csv);
+    for (int m : o.ms) {
+      if (o.layer)
+        run_layer(o, c, pr, m, layers);
+      else
+        run_cell(o, c, pr, m, rows, csv);
+    }
   }
   if (csv) std::fclose(csv);
+  if (o.layer) {
+    for (const auto& [m, ratios] : layers) {
+      double log = 0;
+      for (double r : ratios) log += std::log(r);
+      std::printf("layer M=%-5d geomean %.2f, least %.2f\n", m, std::exp(log / ratios.size()),
+                  *std::min_element(ratios.begin(), ratios.end()));
+    }
+    return 0;
+  }
   summary(o, rows);
   if (!o.json.empty()) write_json(o.json, rows, ceilings, prop);
   const bool good = std::all_of(rows.begin(), rows.end(), [](const Row& r) {

@@ -236,7 +236,7 @@ std::vector<Way> ways(const Case& c, Workspace& ws, bool few = false) {
     std::vector<GemmConfig> configs;
     if (info.cluster_split) {
       for (int s : few ? std::vector<int>{2} : std::vector<int>{1, 2, 3, 8})
-        if ((c.k + 127) / 128 * 128 / info.tile_k >= s && s * info.row_ctas <= 8)
+        if ((c.k + 127) / 128 * 128 / info.tile_k >= s)
           configs.push_back({v, GemmSplit::kCluster, s});
     } else {
       configs = {{v, GemmSplit::kWholeTiles, 1},
@@ -370,6 +370,15 @@ TEST_P(Acts, TokenCountFromTheDevice) {
     for (int m : {0, 1, 5, 16, 60, 299, 1000})
       check_everywhere({.n = 320, .k = 512, .m = bound, .act = GetParam(), .m_device = m}, ws,
                        true);
+}
+
+// Small cases of everything, for compute-sanitizer (memcheck, racecheck).
+TEST_P(Acts, SanitizerCases) {
+  REQUIRE_SM90();
+  Workspace ws;
+  check_everywhere({.n = 100, .k = 160, .m = 5, .act = GetParam(), .bias = true, .residual = true},
+                   ws, true);
+  check_everywhere({.n = 140, .k = 256, .m = 33, .act = GetParam(), .silu_mul = true}, ws, true);
 }
 
 TEST_P(Acts, NoTokensAtAll) {

@@ -10,15 +10,17 @@ namespace mx8::cuda {
 namespace {
 
 constexpr size_t kPanelBytes = size_t{24} << 20;
+constexpr int64_t kLeastRows = 1024;
 constexpr size_t kLibraryBytes = size_t{32} << 20;
 constexpr size_t kAlign = 256;
 
 size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
+// As many rows as fit, but no fewer than fill the GPU with tiles.
 int64_t panel_rows(const FragmentShape& shape) {
   const int64_t fit =
       static_cast<int64_t>(kPanelBytes / 2) / shape.k / kFragmentRows * kFragmentRows;
-  return std::min(std::max<int64_t>(fit, kFragmentRows), shape.row_blocks() * kFragmentRows);
+  return std::min(std::max<int64_t>(fit, kLeastRows), shape.row_blocks() * kFragmentRows);
 }
 
 // cuBLASLt can write Y by itself: no scale, bias or activation, and an element type it shares.

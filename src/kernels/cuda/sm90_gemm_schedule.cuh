@@ -6,15 +6,13 @@
 namespace mx8::cuda {
 
 struct GemmSchedule {
-  int k_steps;    // steps of the tile's K
-  int row_tiles;  // cluster form: groups of row_ctas
+  int k_steps;  // steps of the tile's K
+  int row_tiles;
   int token_tiles;
   int group;        // token tiles that run side by side before the next row tile
   int whole_tiles;  // tiles [0, whole_tiles) go round-robin
   int cut_tiles;    // the rest: one K-major range cut into equal parts, one a CTA
-  int cluster;      // > 0: cluster form. `cluster` CTAs share the K of a tile and `row_ctas`
-                // neighbouring row tiles the tokens: CTA rank = part of K * row_ctas + row tile
-  int row_ctas;
+  int cluster;  // > 0: CTAs of a cluster share the K of a tile, blockIdx.x / cluster is the tile
 };
 
 struct GemmItem {
@@ -52,16 +50,15 @@ struct GemmItems {
     const int rest = item.tile - g * per_group, width = min(s.group, s.token_tiles - g * s.group);
     item.row_tile = rest / width;
     item.token_tile = g * s.group + rest - item.row_tile * width;
-    if (s.cluster > 0) item.row_tile = item.row_tile * s.row_ctas + blockIdx.x % s.row_ctas;
   }
   __device__ __forceinline__ bool advance(GemmItem& item) {
     if (s.cluster > 0) {
       if (!once) return false;
       once = false;
-      const int size = s.cluster * s.row_ctas, part = blockIdx.x % size / s.row_ctas;
-      item.tile = blockIdx.x / size;
-      item.k0 = s.k_steps * part / s.cluster;
-      item.k1 = s.k_steps * (part + 1) / s.cluster;
+      const int rank = blockIdx.x % s.cluster;
+      item.tile = blockIdx.x / s.cluster;
+      item.k0 = s.k_steps * rank / s.cluster;
+      item.k1 = s.k_steps * (rank + 1) / s.cluster;
       return true;
     }
     if (next_whole < s.whole_tiles) {

@@ -16,12 +16,11 @@ std::vector<GemmEntry> join(std::initializer_list<GemmEntries> parts) {
 const std::vector<GemmEntry>& entries(Act act) {
   static const std::vector<GemmEntry> bf16 =
       join({sm90_gemm_entries_bf16_few(), sm90_gemm_entries_bf16_many(),
-            sm90_gemm_entries_bf16_light(), sm90_gemm_entries_bf16_cluster(),
-            sm90_gemm_entries_bf16_multicast(), sm90_gemm_entries_bf16_wide()});
+            sm90_gemm_entries_bf16_odd(), sm90_gemm_entries_bf16_light()});
   static const std::vector<GemmEntry> fp16 = join({sm90_gemm_entries_fp16()});
-  static const std::vector<GemmEntry> fp8 = join(
-      {sm90_gemm_entries_fp8_few(), sm90_gemm_entries_fp8_many(), sm90_gemm_entries_fp8_light(),
-       sm90_gemm_entries_fp8_cluster(), sm90_gemm_entries_fp8_multicast()});
+  static const std::vector<GemmEntry> fp8 =
+      join({sm90_gemm_entries_fp8_few(), sm90_gemm_entries_fp8_many(), sm90_gemm_entries_fp8_odd(),
+            sm90_gemm_entries_fp8_light(), sm90_gemm_entries_fp8_cluster()});
   return act == Act::kBf16 ? bf16 : act == Act::kFp16 ? fp16 : fp8;
 }
 
@@ -30,7 +29,9 @@ const std::vector<GemmEntry>& entries(Act act) {
 int gemm_variant_count(Act act) { return static_cast<int>(entries(act).size()); }
 const GemmVariant& gemm_variant(Act act, int index) { return entries(act)[index].info; }
 
-size_t gemm_flag_bytes() { return 8192; }
+size_t gemm_flag_bytes() {
+  return size_t{1} << 16;
+}  // as sm80_ticket_bytes(): one workspace serves both
 size_t gemm_workspace_bytes(int sms) {
   return gemm_flag_bytes() +
          static_cast<size_t>(sms) * kMaxStreamKCtas * kPartialFloats * sizeof(float);
@@ -42,8 +43,7 @@ cudaError_t launch_sm90_mxfp8_gemm(Act act, const GemmParams& p, const GemmConfi
   if (p.m == 0 || p.n == 0) return cudaSuccess;
   const GemmEntry& e = entries(act)[config.variant];
   const bool cluster = config.split == GemmSplit::kCluster;
-  if (cluster != e.info.cluster_split ||
-      (cluster && (config.cluster < 1 || config.cluster * e.info.row_ctas > 8)) ||
+  if (cluster != e.info.cluster_split || (cluster && (config.cluster < 1 || config.cluster > 8)) ||
       sms * kMaxStreamKCtas * kMaxWarpgroups * sizeof(int) > gemm_flag_bytes())
     return cudaErrorInvalidValue;
   return e.launch(p, config, sms, workspace, stream, pdl);

@@ -17,9 +17,10 @@
 //          leave by bulk copies that overlap the next tile (sm90_gemm_epilogue.cuh). Light
 //          instances (one producer warp, no setmaxnreg, at most 113 KB) run two to an SM.
 // Measured docs/performance.md, section GPU.
-// Lost     Three consumer warpgroups (8-20 %
-//          slower in BF16); staggered warpgroups (no effect); stream-K above M = 512 (the skew of
-//          the CTAs destroys the shared K window in L2).
+// Lost     Token multicast between CTAs of neighbouring rows (2 or 4 to a cluster; with and without
+//          split K): no cell of the table gained more than deeper stages did. Three consumer
+//          warpgroups (8-20 % slower in BF16); staggered warpgroups (no effect); stream-K above M =
+//          512 (the skew of the CTAs destroys the shared K window in L2).
 // ptxas    Accumulators are never zeroed by moves (C7515): the first wgmma of an item overwrites
 // them.
 //          No branch between two wgmma groups (C7513). The build fails on any C75xx.
@@ -50,14 +51,12 @@ inline constexpr int kMaxStreamKCtas = 2;  // an SM
 inline constexpr int kPartialFloats = 256 * 128;
 
 template <Act kAct_, int kTokens_, int kBlocks_, int kK_, int kStages_, bool kClusterSplit_ = false,
-          int kLight_ = 0, int kWarpgroups_ = 2, int kRowCtas_ = 1>
+          int kLight_ = 0, int kWarpgroups_ = 2>
 struct Sm90GemmCfg {
   static constexpr Act kAct = kAct_;
   static constexpr int kTokens = kTokens_, kBlocks = kBlocks_, kK = kK_, kStages = kStages_;
   static constexpr bool kClusterSplit = kClusterSplit_, kLight = kLight_ > 0;
   static constexpr int kWarpgroups = kWarpgroups_;
-  // CTAs of the cluster with neighbouring rows: each loads its share of the tokens for all of them.
-  static constexpr int kRowCtas = kRowCtas_;
   static constexpr int kConsumers = 128 * kWarpgroups;
   static constexpr int kThreads = kConsumers + (kLight ? 32 : 128);
   static constexpr int kCtasPerSm = kLight ? kLight_ : 1;
@@ -86,8 +85,7 @@ struct Sm90GemmCfg {
   static_assert(kSmem <= 233472 / kCtasPerSm - 1024);
   static_assert(!kClusterSplit || kTokens * kSumStride * 4 <= kRing);
   static_assert(kRows * kTokens <= kPartialFloats && kWarpgroups <= kMaxWarpgroups);
-  static_assert(kTokens % kChunk == 0 && kTokens % (8 * kRowCtas) == 0 &&
-                (kRowCtas == 1 || kClusterSplit));
+  static_assert(kTokens % kChunk == 0);
 };
 
 template <class C>
@@ -118,7 +116,6 @@ __device__ __forceinline__ void produce(const CUtensorMap* x_map, const Sm90Gemm
     if (pass == 1) {
       pdl_wait();
       if (p.m_device) tokens = min(*p.m_device, p.m);
-      if constexpr (C::kRowCtas > 1) cluster_wait();  // the others' barriers exist
     }
     GemmItems items(a.schedule, tokens, C::kTokens);
     GemmItem item;
@@ -143,20 +140,9 @@ __device__ __forceinline__ void produce(const CUtensorMap* x_map, const Sm90Gemm
         }
         if (pass == 1) {
 #pragma unroll
-          for (int panel = 0; panel < C::kPanels; ++panel) {
-            const uint32_t to = sm.tokens + s * C::kTokenBytes + panel * C::kPanelBytes;
-            const int at = k * C::kK + panel * C::kPanelK, token = item.token_tile * C::kTokens;
-            if constexpr (C::kRowCtas == 1) {
-              tma_load_2d(to, x_map, at, token, full);
-            } else {
-              const int size = a.schedule.cluster * C::kRowCtas, rank = blockIdx.x % size;
-              const int row = rank % C::kRowCtas;
-              tma_load_2d_multicast(
-                  to + row * (C::kPanelBytes / C::kRowCtas), x_map, at,
-                  token + row * (C::kTokens / C::kRowCtas), full,
-                  static_cast<uint16_t>(((1 << C::kRowCtas) - 1) << (rank - row)));
-            }
-          }
+          for (int panel = 0; panel < C::kPanels; ++panel)
+            tma_load_2d(sm.tokens + s * C::kTokenBytes + panel * C::kPanelBytes, x_map,
+                        k * C::kK + panel * C::kPanelK, item.token_tile * C::kTokens, full);
         }
       }
       if (pass == 0 && step >= C::kStages) break;
@@ -198,22 +184,12 @@ struct Fragments {
   }
 };
 
-// Tells the producers that fill this slot (one, or those of all row CTAs) that a warp has left it.
-template <class C>
-__device__ __forceinline__ void release_slot(uint32_t empty, int lane, int first_rank, bool on) {
-  if constexpr (C::kRowCtas == 1)
-    mbar_arrive_lanes(empty, lane, on);
-  else
-    mbar_arrive_ranks(empty, lane, C::kRowCtas, first_rank, on);
-}
-
 // One stage: 32 K at a time, decoding block kb while the wgmmas of kb - 1 run. `previous` is the
 // ring slot of the stage before, free once the first wait here has returned; `first` = 0 on the
 // first step of an item, whose first wgmma overwrites the accumulators.
 template <class C>
 __device__ __forceinline__ void multiply_stage(uint32_t weights, uint32_t tokens, int warp,
                                                int lane, int first, uint32_t previous_empty,
-                                               int first_rank,
                                                float (&acc)[C::kBlocks][C::kTokens / 2]) {
   using F = Fragments<C>;
   F fragments[2];
@@ -234,7 +210,7 @@ __device__ __forceinline__ void multiply_stage(uint32_t weights, uint32_t tokens
     }
     wgmma_commit();
     wgmma_wait<1>();
-    if (kb == 0) release_slot<C>(previous_empty, lane, first_rank, first != 0);
+    if (kb == 0) mbar_arrive_lanes(previous_empty, lane, first != 0);
   }
 }
 
@@ -312,10 +288,9 @@ __device__ __forceinline__ void cluster_finish(const Sm90GemmArgs& a, const Gemm
     }
   cluster_arrive();
   cluster_wait();
-  const int rank = blockIdx.x % (cluster * C::kRowCtas), part = rank / C::kRowCtas,
-            row_cta = rank % C::kRowCtas;
-  const int token0 = item.token_tile * C::kTokens, t0 = C::kTokens * part / cluster;
-  const int count = min(C::kTokens * (part + 1) / cluster, tokens - token0) - t0;
+  const int rank = blockIdx.x % cluster, token0 = item.token_tile * C::kTokens;
+  const int t0 = C::kTokens * rank / cluster;
+  const int count = min(C::kTokens * (rank + 1) / cluster, tokens - token0) - t0;
   // A unit: one token, rows r..r+3 and r+8..r+11 of a 16-row fragment.
   constexpr int kUnits = C::kRows / 8;
   for (int u = wg * 128 + thread; u < count * kUnits; u += C::kConsumers) {
@@ -328,7 +303,7 @@ __device__ __forceinline__ void cluster_finish(const Sm90GemmArgs& a, const Gemm
 #pragma unroll
       for (int r = 0; r < 4; ++r)
         if (r0 + r < cluster) {
-          const uint32_t from = cluster_map(at, (r0 + r) * C::kRowCtas + row_cta);
+          const uint32_t from = cluster_map(at, r0 + r);
           lo[r] = cluster_load_v4(from);
           hi[r] = cluster_load_v4(from + 32);
         }
@@ -351,11 +326,6 @@ __device__ __forceinline__ void consume(const CUtensorMap* y_map, const Sm90Gemm
   const int thread = threadIdx.x & 127, lane = thread & 31, warp = thread >> 5;
   pdl_wait();
   const int tokens = p.m_device ? min(*p.m_device, p.m) : p.m;
-  if constexpr (C::kRowCtas > 1) cluster_wait();
-  // Rank in the cluster of the first of the row CTAs that share this one's tokens.
-  const int first_rank = C::kRowCtas == 1 ? 0
-                                          : blockIdx.x % (a.schedule.cluster * C::kRowCtas) /
-                                                C::kRowCtas * C::kRowCtas;
   float acc[C::kBlocks][C::kTokens / 2];
   GemmItems items(a.schedule, tokens, C::kTokens);
   GemmItem item;
@@ -375,10 +345,10 @@ __device__ __forceinline__ void consume(const CUtensorMap* y_map, const Sm90Gemm
       multiply_stage<C>(
           sm.weights + s * C::kWeightBytes + wg * C::kBlocks * C::kRecords * C::kRecord,
           sm.tokens + s * C::kTokenBytes, warp, lane, k - item.k0,
-          sm.empty + 8 * ((step + C::kStages - 1) % C::kStages), first_rank, acc);
+          sm.empty + 8 * ((step + C::kStages - 1) % C::kStages), acc);
     }
     wgmma_wait<0>();
-    release_slot<C>(sm.empty + 8 * ((step + C::kStages - 1) % C::kStages), lane, first_rank, true);
+    mbar_arrive_lanes(sm.empty + 8 * ((step + C::kStages - 1) % C::kStages), lane, 1);
     if constexpr (C::kClusterSplit) {
       cluster_finish<C>(a, item, sm.tokens, wg, thread, tokens, acc);
     } else {
@@ -404,23 +374,19 @@ __global__ void __launch_bounds__(C::kThreads, C::kCtasPerSm)
   if (threadIdx.x == 0) {
     for (int s = 0; s < C::kStages; ++s) {
       mbar_init(sm.full + 8 * s, 1);
-      mbar_init(sm.empty + 8 * s, 4 * C::kWarpgroups * C::kRowCtas);
+      mbar_init(sm.empty + 8 * s, 4 * C::kWarpgroups);
     }
     mbar_init_fence();
     tma_prefetch_map(&x_map);
     if (a.tensor_stores) tma_prefetch_map(&y_map);
   }
   __syncthreads();
-  if constexpr (C::kRowCtas > 1) cluster_arrive();
   pdl_launch_dependents();
   // setmaxnreg needs whole warpgroups and one if/else; light instances put their one producer warp
   // last.
   if constexpr (C::kLight) {
     if (wg == C::kWarpgroups) {
-      if (threadIdx.x == C::kConsumers)
-        produce<C>(&x_map, a, sm);
-      else if constexpr (C::kRowCtas > 1)
-        cluster_wait();
+      if (threadIdx.x == C::kConsumers) produce<C>(&x_map, a, sm);
       if constexpr (C::kClusterSplit) {
         __syncwarp();
         cluster_arrive();
@@ -432,10 +398,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kCtasPerSm)
   } else {
     if (wg == 0) {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(C::kProducerRegs));
-      if (threadIdx.x == 0)
-        produce<C>(&x_map, a, sm);
-      else if constexpr (C::kRowCtas > 1)
-        cluster_wait();
+      if (threadIdx.x == 0) produce<C>(&x_map, a, sm);
       if constexpr (C::kClusterSplit) {
         __syncwarp();
         cluster_arrive();
@@ -457,8 +420,7 @@ template <class C>
 GemmSchedule plan_schedule(const GemmParams& p, const GemmConfig& config, int sms, int& grid) {
   GemmSchedule s = {};
   s.k_steps = p.k_records / C::kRecords;
-  s.row_ctas = C::kRowCtas;
-  s.row_tiles = (p.row_blocks + C::kRowBlocks * C::kRowCtas - 1) / (C::kRowBlocks * C::kRowCtas);
+  s.row_tiles = (p.row_blocks + C::kRowBlocks - 1) / C::kRowBlocks;
   s.token_tiles = (p.m + C::kTokens - 1) / C::kTokens;
   constexpr int kGroup = 12;  // 6, 12 and 24 measure alike
   const int groups = (s.token_tiles + kGroup - 1) / kGroup;
@@ -468,7 +430,7 @@ GemmSchedule plan_schedule(const GemmParams& p, const GemmConfig& config, int sm
   if (C::kClusterSplit) {
     s.cluster = config.cluster;
     s.whole_tiles = tiles;
-    grid = tiles * config.cluster * C::kRowCtas;
+    grid = tiles * config.cluster;
     return s;
   }
   s.whole_tiles = tiles;
@@ -488,7 +450,7 @@ template <class C>
 cudaError_t launch_sm90_gemm(const GemmParams& p, const GemmConfig& config, int sms,
                              void* workspace, cudaStream_t stream, bool pdl) {
   CUtensorMap map;
-  cudaError_t e = make_token_map(&map, p.x, C::kAct, p.k, p.m, p.ldx, C::kTokens / C::kRowCtas);
+  cudaError_t e = make_token_map(&map, p.x, C::kAct, p.k, p.m, p.ldx, C::kTokens);
   if (e != cudaSuccess) return e;
   auto kernel = sm90_gemm_kernel<C>;
   e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kSmem);
@@ -508,8 +470,7 @@ cudaError_t launch_sm90_gemm(const GemmParams& p, const GemmConfig& config, int 
   cudaLaunchAttribute attributes[2];
   if (C::kClusterSplit) {
     attributes[launch.numAttrs].id = cudaLaunchAttributeClusterDimension;
-    attributes[launch.numAttrs++].val.clusterDim = {
-        static_cast<unsigned>(config.cluster * C::kRowCtas), 1, 1};
+    attributes[launch.numAttrs++].val.clusterDim = {static_cast<unsigned>(config.cluster), 1, 1};
   }
   if (pdl) {
     attributes[launch.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -525,7 +486,7 @@ struct GemmEntry {
 };
 template <class C>
 constexpr GemmEntry gemm_entry(const char* name) {
-  return {{name, C::kRows, C::kTokens, C::kK, C::kCtasPerSm, C::kRowCtas, C::kClusterSplit},
+  return {{name, C::kRows, C::kTokens, C::kK, C::kCtasPerSm, C::kClusterSplit},
           launch_sm90_gemm<C>};
 }
 

@@ -21,7 +21,7 @@ enum class GemmSplit : uint8_t {
 struct GemmConfig {
   int variant = 0;  // index into gemm_variant()
   GemmSplit split = GemmSplit::kWholeTiles;
-  int cluster = 1;  // kCluster: parts of K; cluster * row_ctas is at most 8
+  int cluster = 1;  // kCluster: 1..8
 };
 
 // One compiled instance.
@@ -31,7 +31,6 @@ struct GemmVariant {
   int tile_tokens;
   int tile_k;
   int ctas_per_sm;
-  int row_ctas;        // CTAs of a cluster that share tokens by multicast
   bool cluster_split;  // takes GemmSplit::kCluster (and a cluster of 1) only
 };
 

@@ -1,5 +1,5 @@
-// W8A16, BF16 activations: tiles for many tokens (names: rows x tokens, l = light, c = cluster;
-// sm90_mxfp8_gemm.cuh).
+// W8A16, BF16 activations: tiles for many tokens
+// (names: rows x tokens, l = several CTAs an SM, c = a cluster shares K; sm90_mxfp8_gemm.cuh).
 #include "kernels/cuda/sm90_gemm_tables.h"
 #include "kernels/cuda/sm90_mxfp8_gemm.cuh"
 

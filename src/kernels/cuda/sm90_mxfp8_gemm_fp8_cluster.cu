@@ -1,5 +1,5 @@
-// FP8, folded weights: a cluster shares the K of a tile (names: rows x tokens, l = light, c =
-// cluster; sm90_mxfp8_gemm.cuh).
+// FP8, folded weights: a cluster shares the K of a tile
+// (names: rows x tokens, l = several CTAs an SM, c = a cluster shares K; sm90_mxfp8_gemm.cuh).
 #include "kernels/cuda/sm90_gemm_tables.h"
 #include "kernels/cuda/sm90_mxfp8_gemm.cuh"
 
@@ -10,10 +10,8 @@ template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, 
 using Cfg = Sm90GemmCfg<Act::kFp8, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
-    gemm_entry<Cfg<64, 1, 128, 3, true, 4, 1>>("64x64lc4"),
     gemm_entry<Cfg<64, 2, 128, 5, true>>("256x64c"),
     gemm_entry<Cfg<128, 1, 128, 6, true>>("128x128c"),
-    gemm_entry<Cfg<128, 2, 128, 4, true>>("256x128c"),
     gemm_entry<Cfg<256, 1, 128, 4, true>>("128x256c"),
 };
 }  // namespace

@@ -1,5 +1,5 @@
-// FP8, folded weights: several CTAs an SM (names: rows x tokens, l = light, c = cluster;
-// sm90_mxfp8_gemm.cuh).
+// FP8, folded weights: several CTAs an SM, a cluster shares K
+// (names: rows x tokens, l = several CTAs an SM, c = a cluster shares K; sm90_mxfp8_gemm.cuh).
 #include "kernels/cuda/sm90_gemm_tables.h"
 #include "kernels/cuda/sm90_mxfp8_gemm.cuh"
 
@@ -10,11 +10,10 @@ template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, 
 using Cfg = Sm90GemmCfg<Act::kFp8, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
-    gemm_entry<Cfg<32, 1, 128, 5, true, 2>>("128x32lc"),
-    gemm_entry<Cfg<64, 1, 128, 4, true, 2>>("128x64lc"),
-    gemm_entry<Cfg<128, 1, 128, 4, true, 2, 1>>("64x128lc"),
-    gemm_entry<Cfg<128, 1, 128, 3, true, 3, 1>>("64x128lc3"),
     gemm_entry<Cfg<32, 1, 128, 4, true, 4, 1>>("64x32lc4"),
+    gemm_entry<Cfg<32, 1, 128, 8, true, 2, 1>>("64x32lc"),
+    gemm_entry<Cfg<64, 1, 128, 6, true, 2, 1>>("64x64lc"),
+    gemm_entry<Cfg<128, 1, 128, 4, true, 2, 1>>("64x128lc"),
 };
 }  // namespace
 

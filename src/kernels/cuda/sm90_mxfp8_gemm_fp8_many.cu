@@ -1,5 +1,5 @@
-// FP8, folded weights: tiles for many tokens (names: rows x tokens, l = light, c = cluster;
-// sm90_mxfp8_gemm.cuh).
+// FP8, folded weights: tiles for many tokens
+// (names: rows x tokens, l = several CTAs an SM, c = a cluster shares K; sm90_mxfp8_gemm.cuh).
 #include "kernels/cuda/sm90_gemm_tables.h"
 #include "kernels/cuda/sm90_mxfp8_gemm.cuh"
 

@@ -12,11 +12,18 @@ __device__ __forceinline__ uint32_t smem_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// --- Programmatic dependent launch -------------------------------------------------------------
+// --- Programmatic dependent launch (SM90 and later; nothing to do before)
+// -------------------------
 __device__ __forceinline__ void pdl_launch_dependents() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
+#endif
 }
-__device__ __forceinline__ void pdl_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__device__ __forceinline__ void pdl_wait() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 // --- mbarrier ----------------------------------------------------------------------------------
 __device__ __forceinline__ void mbar_init(uint32_t bar, int arrivals) {
@@ -37,18 +44,6 @@ __device__ __forceinline__ void mbar_arrive_lanes(uint32_t bar, int lane, int la
       "{\n.reg .pred p;\nsetp.lt.s32 p, %1, %2;\n@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}" ::
           "r"(bar),
       "r"(lane), "r"(lanes)
-      : "memory");
-}
-// The same on the barrier at the same place in CTAs first_rank .. first_rank + lanes - 1 of the
-// cluster (lanes a power of two). Without .release.cluster: that spelling makes ptxas emit a
-// MEMBAR.ALL.GPU each.
-__device__ __forceinline__ void mbar_arrive_ranks(uint32_t bar, int lane, int lanes, int first_rank,
-                                                  bool on) {
-  asm volatile(
-      "{\n.reg .pred p;\n.reg .b32 r;\nsetp.lt.s32 p, %1, %2;\nmapa.shared::cluster.u32 r, %0, "
-      "%3;\n"
-      "@p mbarrier.arrive.shared::cluster.b64 _, [r];\n}" ::"r"(bar),
-      "r"(lane), "r"(on ? lanes : 0), "r"(first_rank + (lane & (lanes - 1)))
       : "memory");
 }
 __device__ __forceinline__ void mbar_wait(uint32_t bar, int parity) {
@@ -107,16 +102,6 @@ __device__ __forceinline__ void tma_load_2d(uint32_t dst, const CUtensorMap* map
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2,%3}], [%4];" ::"r"(dst),
       "l"(map), "r"(x), "r"(y), "r"(bar)
-      : "memory");
-}
-// The same box into every CTA of the cluster in `mask`, completing on each one's barrier.
-__device__ __forceinline__ void tma_load_2d_multicast(uint32_t dst, const CUtensorMap* map, int x,
-                                                      int y, uint32_t bar, uint16_t mask) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
-      "cluster "
-      "[%0], [%1, {%2,%3}], [%4], %5;" ::"r"(dst),
-      "l"(map), "r"(x), "r"(y), "r"(bar), "h"(mask)
       : "memory");
 }
 __device__ __forceinline__ void tma_prefetch_map(const CUtensorMap* map) {

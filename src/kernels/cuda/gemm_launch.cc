@@ -1,0 +1,156 @@
+#include "kernels/cuda/gemm_launch.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "kernels/cuda/emulated_gemm.h"
+
+namespace mx8::cuda {
+namespace {
+
+// The instance named `name`, or -1.
+template <class Count, class Info>
+int find_instance(Act act, const std::string& name, Count count, Info info) {
+  for (int i = 0; i < count(act); ++i)
+    if (name == info(act, i).name) return i;
+  return -1;
+}
+
+Result<GemmLaunch> look_up(Act act, const GemmBucket& bucket) {
+  GemmLaunch l;
+  l.choice = bucket.choice;
+  l.max_m = bucket.max_m;
+  const GemmChoice& c = bucket.choice;
+  int index = 0;
+#ifdef MX8_CUDA_SM90
+  if (c.family == GemmChoice::Family::kStream) {
+    index = find_instance(act, c.instance, stream_variant_count, stream_variant);
+    l.stream = {index, c.parts};
+    if (index >= 0 && bucket.max_m > stream_variant(act, index).max_tokens)
+      return invalid_argument(
+          str_cat(c.name(), " takes at most ", stream_variant(act, index).max_tokens, " tokens"));
+  } else if (c.family == GemmChoice::Family::kGemm) {
+    index = find_instance(act, c.instance, gemm_variant_count, gemm_variant);
+    l.gemm = {index, static_cast<GemmSplit>(c.split), c.parts};
+    if (index >= 0 &&
+        gemm_variant(act, index).cluster_split != (l.gemm.split == GemmSplit::kCluster))
+      return invalid_argument(str_cat(c.name(), " does not exist"));
+  }
+#else
+  if (c.family == GemmChoice::Family::kStream || c.family == GemmChoice::Family::kGemm) index = -1;
+#endif
+  if (c.family == GemmChoice::Family::kSm80) l.sm80 = {std::atoi(c.instance.c_str() + 4), c.parts};
+  if (index < 0) return not_found(str_cat(c.name(), " is not part of this program"));
+  return l;
+}
+
+size_t workspace_of(const GemmLaunch& l, const FragmentShape& shape, const GemmProblem& problem) {
+  GemmParams p;
+  p.m = l.max_m, p.row_blocks = static_cast<int>(shape.row_blocks());
+  switch (l.choice.family) {
+    case GemmChoice::Family::kStream:
+      return 0;
+#ifdef MX8_CUDA_SM90
+    case GemmChoice::Family::kGemm:
+      return gemm_workspace_bytes(problem.sms);
+#else
+    case GemmChoice::Family::kGemm:
+      return 0;
+#endif
+    case GemmChoice::Family::kSm80:
+      return sm80_workspace_bytes(p, l.sm80);
+    case GemmChoice::Family::kEmulation:
+      break;
+  }
+  return PlannedGemm::flag_bytes() + emulation_workspace_bytes(shape, p);
+}
+
+Result<void> checked(cudaError_t e, const GemmLaunch& l, const GemmParams& p) {
+  if (e == cudaSuccess) return {};
+  return internal_error(str_cat(l.choice.name(), " for M ", p.m, ", N ", p.n, ", K ", p.k, ": ",
+                                cudaGetErrorString(e)));
+}
+
+}  // namespace
+
+size_t PlannedGemm::flag_bytes() { return sm80_ticket_bytes(); }
+
+Result<PlannedGemm> PlannedGemm::make(const FragmentShape& shape, const GemmProblem& problem,
+                                      const std::string& force) {
+  PlannedGemm g;
+  g.shape_ = shape;
+  g.problem_ = problem;
+  std::vector<GemmBucket> plan = plan_gemm(problem);
+  if (!force.empty()) {
+    if (force != "emulation" && std::count(force.begin(), force.end(), '/') != 2)
+      return invalid_argument(
+          str_cat("'", force, "' names no GEMM kernel; 'gemm/128x256/whole' or 'emulation' would"));
+    plan = {{problem.max_m, GemmChoice::parse(force)}};
+  }
+  for (const GemmBucket& b : plan) {
+    MX8_TRY(GemmLaunch l, look_up(problem.act, b));
+    if (l.choice.family == GemmChoice::Family::kEmulation && problem.act == Act::kFp8)
+      return unsupported("emulation does not take FP8 activations");
+    g.workspace_bytes_ = std::max(g.workspace_bytes_, workspace_of(l, shape, problem));
+    g.launches_.push_back(std::move(l));
+  }
+  g.workspace_bytes_ = std::max(g.workspace_bytes_, flag_bytes());
+  const bool library = std::any_of(g.launches_.begin(), g.launches_.end(), [](const GemmLaunch& l) {
+    return l.choice.family == GemmChoice::Family::kEmulation;
+  });
+  if (library) {
+    auto lt = CublasLt::create();
+    if (!lt.ok()) return lt.error();
+    g.lt_ = std::move(lt).value();
+  }
+  return g;
+}
+
+const GemmLaunch& PlannedGemm::launch_for(int m) const {
+  for (const GemmLaunch& l : launches_)
+    if (m <= l.max_m) return l;
+  MX8_CHECK(false, "more tokens than planned for", m, problem_.max_m);
+  return launches_.back();
+}
+
+Result<void> PlannedGemm::launch(GemmParams p, void* workspace, cudaStream_t stream,
+                                 bool pdl) const {
+  if (p.m < 0 || p.m > problem_.max_m)
+    return invalid_argument(str_cat(p.m, " tokens, planned for at most ", problem_.max_m));
+  p.silu_mul = shape_.order == RowOrder::kGateUpInterleaved;
+  p.n = static_cast<int>(p.silu_mul ? shape_.n / 2 : shape_.n);
+  p.k = static_cast<int>(shape_.k);
+  p.row_blocks = static_cast<int>(shape_.row_blocks());
+  p.k_records = static_cast<int>(shape_.k_records());
+  if (p.m == 0) return {};
+  const int64_t element = problem_.act == Act::kFp8 ? 1 : 2;
+  if (reinterpret_cast<uintptr_t>(p.x) % 16 != 0 || p.ldx * element % 16 != 0)
+    return invalid_argument(
+        str_cat("rows of X must be 16-byte aligned, found a row stride of ", p.ldx, " elements"));
+  if (p.out == Out::kFp32 && p.residual)
+    return invalid_argument("an FP32 output takes no residual");
+  const GemmLaunch& l = launch_for(p.m);
+  switch (l.choice.family) {
+#ifdef MX8_CUDA_SM90
+    case GemmChoice::Family::kStream:
+      return checked(launch_sm90_mxfp8_stream(problem_.act, p, l.stream, stream, pdl), l, p);
+    case GemmChoice::Family::kGemm:
+      return checked(
+          launch_sm90_mxfp8_gemm(problem_.act, p, l.gemm, problem_.sms, workspace, stream, pdl), l,
+          p);
+#else
+    case GemmChoice::Family::kStream:
+    case GemmChoice::Family::kGemm:
+      break;
+#endif
+    case GemmChoice::Family::kSm80:
+      return checked(launch_sm80_mxfp8_gemm(problem_.act, p, l.sm80, workspace, stream), l, p);
+    case GemmChoice::Family::kEmulation:
+      return emulated_gemm(lt_, problem_.act, shape_, p,
+                           static_cast<char*>(workspace) + flag_bytes(),
+                           workspace_bytes_ - flag_bytes(), stream);
+  }
+  return internal_error(str_cat(l.choice.name(), " is not part of this program"));
+}
+
+}  // namespace mx8::cuda

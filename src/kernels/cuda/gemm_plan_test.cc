@@ -1,0 +1,84 @@
+#include "kernels/cuda/gemm_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/strings.h"
+
+namespace mx8::cuda {
+namespace {
+
+TEST(GemmPlan, NamesRoundTrip) {
+  for (const char* name :
+       {"stream/g1w4s3/s4", "gemm/128x256/whole", "gemm/128x128/streamk", "gemm/128x128/streamk1",
+        "gemm/64x64lc/cluster3", "sm80/128x64/s2", "emulation"})
+    EXPECT_EQ(GemmChoice::parse(name).name(), name);
+}
+
+TEST(GemmPlan, MeasuredShapesGetTheirMeasuredKernels) {
+  ASSERT_GT(gemm_measurements().size(), 100u);
+  for (const GemmMeasurement& r : gemm_measurements()) {
+    const auto plan = plan_gemm({r.act, r.rows, r.k, 8192, 90, 132});
+    EXPECT_EQ(choice_for(plan, r.m).name(), r.kernel) << r.rows << "x" << r.k << " M " << r.m;
+  }
+}
+
+TEST(GemmPlan, BucketsCoverEveryTokenCountOnce) {
+  for (Act act : {Act::kBf16, Act::kFp16, Act::kFp8})
+    for (int sm : {75, 80, 86, 89, 90, 100, 120})
+      for (int64_t rows : {1, 64, 100, 5120, 151936})
+        for (int64_t k : {32, 96, 2048, 28672})
+          for (int max_m : {1, 3, 16, 100, 8192, 20000}) {
+            const auto plan = plan_gemm({act, rows, k, max_m, sm, 132});
+            int last = 0;
+            for (const GemmBucket& b : plan) {
+              ASSERT_GT(b.max_m, last);
+              last = b.max_m;
+              ASSERT_EQ(GemmChoice::parse(b.choice.name()), b.choice);
+              if (b.choice.family == GemmChoice::Family::kStream) {
+                ASSERT_LE(b.max_m, 8 * (b.choice.instance[1] - '0'));
+              }
+              if (sm < 80) {
+                ASSERT_EQ(b.choice.family, GemmChoice::Family::kEmulation);
+              }
+              if (sm != 90) {
+                ASSERT_NE(b.choice.family, GemmChoice::Family::kGemm);
+              }
+            }
+            ASSERT_EQ(last, max_m);
+          }
+}
+
+TEST(GemmPlan, PartsOfKNeverExceedK) {
+  for (int64_t k : {32, 64, 256, 512, 2048})
+    for (int sm : {80, 90})
+      for (const GemmBucket& b : plan_gemm({Act::kBf16, 128, k, 8192, sm, 132}))
+        if (b.choice.parts > 1) {
+          EXPECT_GE(k / 256, b.choice.parts) << b.choice.name();
+        }
+}
+
+// A shape of which only the neighbours were measured runs what a neighbour runs, K shared out to
+// match.
+TEST(GemmPlan, UnmeasuredShapesFollowTheNearestMeasuredOne) {
+  const auto plan = plan_gemm({Act::kBf16, 5120, 2560, 64, 90, 132});  // next to 5120 x 2048
+  std::set<std::string> families;
+  for (const GemmBucket& b : plan) families.insert(b.choice.name().substr(0, 6));
+  EXPECT_TRUE(families.count("stream"));
+  for (const GemmMeasurement& r : gemm_measurements())
+    if (r.act == Act::kBf16 && r.rows == 5120 && r.k == 2048 && r.m == 16) {
+      EXPECT_EQ(choice_for(plan, 16).instance, GemmChoice::parse(r.kernel).instance);
+    }
+}
+
+TEST(GemmPlan, RatioToBf16IsTheMeasuredOne) {
+  for (const GemmMeasurement& r : gemm_measurements())
+    EXPECT_FLOAT_EQ(
+        static_cast<float>(measured_ratio_to_bf16({r.act, r.rows, r.k, 8192, 90, 132}, r.m)),
+        static_cast<float>(static_cast<double>(r.cublas_us / r.us)));
+  EXPECT_EQ(measured_ratio_to_bf16({Act::kBf16, 128, 128, 8, 80, 108}, 1), 0);
+}
+
+}  // namespace
+}  // namespace mx8::cuda

@@ -1,0 +1,21 @@
+// W8A16, BF16 activations: tile widths that fill the last wave
+// (names: rows x tokens, l = several CTAs an SM, c = a cluster shares K; sm90_mxfp8_gemm.cuh).
+#include "kernels/cuda/sm90_gemm_tables.h"
+#include "kernels/cuda/sm90_mxfp8_gemm.cuh"
+
+namespace mx8::cuda {
+namespace {
+template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, int kLight = 0,
+          int kWarpgroups = 2>
+using Cfg = Sm90GemmCfg<Act::kBf16, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
+
+constexpr GemmEntry kTable[] = {
+    gemm_entry<Cfg<96, 1, 64, 8>>("128x96"),   gemm_entry<Cfg<160, 1, 64, 6>>("128x160"),
+    gemm_entry<Cfg<176, 1, 64, 6>>("128x176"), gemm_entry<Cfg<192, 1, 64, 6>>("128x192"),
+    gemm_entry<Cfg<208, 1, 64, 5>>("128x208"),
+};
+}  // namespace
+
+GemmEntries sm90_gemm_entries_bf16_odd() { return kTable; }
+
+}  // namespace mx8::cuda
