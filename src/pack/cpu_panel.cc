@@ -11,28 +11,30 @@ namespace {
 
 constexpr uint8_t kNeutralScale = 127;
 
+// Zeros are no subnormals.
+template <int64_t kCount>
 bool has_subnormal(const uint8_t* codes) {
-  int count = 0;
-  for (int i = 0; i < kMxBlock; ++i) count += static_cast<uint8_t>((codes[i] & 0x7F) - 1) < 7;
-  return count > 0;
+  uint8_t found = 0;
+  for (int64_t i = 0; i < kCount; ++i) {
+    found |= static_cast<uint8_t>(static_cast<uint8_t>((codes[i] & 0x7F) - 1) < 7);
+  }
+  return found != 0;
 }
 
+// One block of up to R rows: its scales, its units and its flag.
 template <class Shape>
-void pack_row(const PackRow& row, int64_t lane, int64_t k, uint8_t* panel, uint8_t* flags) {
-  const auto* codes = reinterpret_cast<const uint8_t*>(row.codes);
-  for (int64_t block = 0; block < k / kMxBlock; ++block) {
-    const int64_t within = block % Shape::kGroupBlocks;
-    uint8_t* group = panel + block / Shape::kGroupBlocks * Shape::kGroupBytes;
-    group[within * Shape::kRows + lane] = row.scales[block];
-    uint8_t* units = group + Shape::kGroupScaleBytes + within * Shape::kBlockBytes;
-    const uint8_t* source = codes + block * kMxBlock;
+void pack_block(std::span<const PackRow> rows, int64_t block, uint8_t* group, uint8_t& flags) {
+  const int64_t within = block % Shape::kGroupBlocks;
+  uint8_t* scales = group + within * Shape::kRows;
+  uint8_t* units = group + Shape::kGroupScaleBytes + within * Shape::kBlockBytes;
+  for (size_t lane = 0; lane < rows.size(); ++lane) {
+    const std::byte* source = rows[lane].codes + block * kMxBlock;
     for (int u = 0; u < kMxBlock / 4; ++u) {
       std::memcpy(units + u * Shape::kUnitBytes + lane * 4, source + u * 4, 4);
     }
-    if (has_subnormal(source)) {
-      flags[block / Shape::kGroupBlocks] |= static_cast<uint8_t>(1 << within);
-    }
+    scales[lane] = rows[lane].scales[block];
   }
+  if (has_subnormal<Shape::kBlockBytes>(units)) flags |= static_cast<uint8_t>(1 << within);
 }
 
 }  // namespace
@@ -67,9 +69,11 @@ Buffer CpuPanel<R>::pack(std::span<const PackRow> rows, int64_t k) {
     for (int64_t g = 0; g < all_groups; ++g) {
       std::memset(panel + g * Shape::kGroupBytes, kNeutralScale, Shape::kGroupScaleBytes);
     }
-    for (int64_t lane = 0; lane < filled; ++lane) {
-      pack_row<Shape>(rows[static_cast<size_t>(p * R + lane)], lane, k, panel,
-                      flags + p * all_groups);
+    const std::span<const PackRow> lanes =
+        rows.subspan(static_cast<size_t>(p * R), static_cast<size_t>(filled));
+    for (int64_t block = 0; block < k / kMxBlock; ++block) {
+      const int64_t g = block / Shape::kGroupBlocks;
+      pack_block<Shape>(lanes, block, panel + g * Shape::kGroupBytes, flags[p * all_groups + g]);
     }
   }
   return out;
