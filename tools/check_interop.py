@@ -146,17 +146,36 @@ def check_real_model(mx8, scratch):
         return
     folder = scratch / "smollm2"
     quantize(mx8, MODEL, folder, "--format", "compressed-tensors")
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
+    decoded = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
+    # compressed-tensors decodes to BF16, exactly, at the first forward; the arithmetic compared is FP32.
+    decoded(torch.tensor([[1]]))
+    config = transformers.AutoConfig.from_pretrained(MODEL)
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    weights = {k: v.float() for k, v in decoded.state_dict().items() if not k.endswith("_scale")}
+    missing = model.load_state_dict(weights, strict=False)
+    if missing.missing_keys or missing.unexpected_keys:
+        raise Failure(f"decoded state: {missing}")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    chat = [{"role": "user", "content": "What is the capital of France?"}]
-    inputs = tokenizer.apply_chat_template(
-        chat, add_generation_prompt=True, return_tensors="pt", return_dict=True
-    )
-    output = model.generate(**inputs, max_new_tokens=30, do_sample=False)
-    answer = tokenizer.decode(output[0][inputs["input_ids"].shape[1] :])
-    if "Paris" not in answer or not answer.endswith("<|im_end|>"):
-        raise Failure(f"SmolLM2 answers {answer!r}")
-    print(f"SmolLM2 in transformers: {answer!r}", flush=True)
+    for question in ("What is the capital of Germany?", "What is 2+2?", "Name three colours."):
+        chat = [{"role": "user", "content": question}]
+        inputs = tokenizer.apply_chat_template(
+            chat, add_generation_prompt=True, return_tensors="pt", return_dict=True
+        )
+        with torch.no_grad():
+            theirs = torch.log_softmax(model(**inputs).logits[0, -1].float(), dim=-1)
+        answer = json.loads(
+            subprocess.run(
+                [mx8, "generate", folder, "--prompt", question, "--max-tokens", "1", "--json",
+                 "--temperature", "0", "--logprobs", "5", "--kv-cache-dtype", "f32"],
+                check=True, capture_output=True, text=True,
+            ).stdout
+        )  # fmt: skip
+        if answer["prompt_tokens"] != inputs["input_ids"].shape[1]:
+            raise Failure(f"{question} {answer['prompt_tokens']} prompt tokens")
+        for token in answer["logprobs"][0]["top"]:
+            if abs(theirs[token["id"]].item() - token["logprob"]) > 1e-3:
+                raise Failure(f"{question} {token} is {theirs[token['id']].item()} there")
+    print("smollm2: transformers on our checkpoint gives the probabilities that mx8 gives")
 
 
 def main():
