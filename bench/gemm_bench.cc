@@ -9,6 +9,7 @@
 //   mx8_gemm_bench [--mode bf16,fp8] [--m 1,8,...] [--shapes substring,...] [--json FILE] [--csv
 //   FILE]
 //                  [--peers DIR] [--finalists 3] [--rounds 9] [--layer 1]
+//                  [--custom 5120x256,...]
 //
 // --layer 1 times, for each shape and M, residual + RMSNorm + quantise + planned FP8 GEMM against
 // residual + RMSNorm + cuBLAS BF16 instead.
@@ -55,6 +56,7 @@ struct Options {
   std::string json, csv, peers = MX8_PEERS_DIR;
   int finalists = 3, rounds = 9;
   bool layer = false;
+  std::vector<std::pair<int, int>> custom;  // N x K beside or instead of the table's shapes
 };
 
 std::vector<std::string> split_list(const std::string& s) {
@@ -89,6 +91,10 @@ Options parse(int argc, char** argv) {
       o.peers = value;
     } else if (flag == "--finalists") {
       o.finalists = std::atoi(value.c_str());
+    } else if (flag == "--custom") {
+      for (const auto& shape : split_list(value))
+        o.custom.emplace_back(std::atoi(shape.c_str()),
+                              std::atoi(shape.c_str() + shape.find('x') + 1));
     } else if (flag == "--layer") {
       o.layer = value == "1";
     } else if (flag == "--rounds") {
@@ -643,7 +649,15 @@ int run(const Options& o) {
   const bool fp8 = std::find(o.modes.begin(), o.modes.end(), Act::kFp8) != o.modes.end();
   std::vector<Row> rows;
   std::map<int, std::vector<double>> layers;
-  for (const Shape& s : kShapes) {
+  std::vector<Shape> shapes;
+  std::vector<std::string> names;
+  names.reserve(o.custom.size());
+  for (const auto& [n, k] : o.custom) {
+    names.push_back(str_cat(n, "x", k));
+    shapes.push_back({names.back().c_str(), n, k});
+  }
+  if (o.custom.empty()) shapes.assign(std::begin(kShapes), std::end(kShapes));
+  for (const Shape& s : shapes) {
     const bool wanted = o.shapes.empty() ||
                         std::any_of(o.shapes.begin(), o.shapes.end(),
                                     [&](const auto& w) { return std::strstr(s.name, w.c_str()); });

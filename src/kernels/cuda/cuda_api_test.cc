@@ -4,11 +4,13 @@
 #include <cmath>
 #include <string>
 
+#include "kernels/cuda/quantize_mx_tokens.h"
 #include "kernels/cuda/quantize_tokens.h"
 #include "kernels/cuda/testing/gemm_problem.h"
 #include "mx/bf16.h"
 #include "mx/e4m3.h"
 #include "mx8/kernels.h"
+#include "pack/sm100_mx.h"
 
 namespace mx8::cuda {
 namespace {
@@ -229,6 +231,32 @@ TEST(CudaQuantize, ErrorIsThatOfExactMxfp8Activations) {
     }
   EXPECT_LT(std::sqrt(token / norm), 4e-2);
   EXPECT_LT(std::sqrt(token / norm), 1.05 * std::sqrt(block / norm));
+}
+
+// The MXFP8 quantiser writes the bytes of the CPU's, scales in the 128x4 order, padding included.
+TEST(CudaQuantize, MxBlocksMatchTheCpu) {
+  REQUIRE_SM90();
+  for (int m : {1, 5, 130})
+    for (int k : {32, 160, 1024}) {
+      DeviceArray<uint16_t> x(m * k);
+      generate_values(x.get(), m * k, m + k, Act::kBf16, 3.f);
+      auto hx = x.download();
+      for (int i = 0; i < std::min(k, 32); ++i) hx[i] = 0;  // a block of zeros
+      if (m > 1) hx[k + 3] = 0x7F80, hx[k + 4] = 0x7FC0;    // infinity and NaN
+      x.upload(hx);
+      DeviceArray<uint8_t> codes(m * k), scales(sf128x4_bytes(m, k));
+      codes.fill(0x55), scales.fill(0x55);
+      QuantizeMxParams q;
+      q.x = x.get(), q.ldx = k, q.codes = codes.get(), q.scales = scales.get(), q.m = m, q.k = k;
+      MX8_CUDA_OK(quantize_mx_tokens(q, nullptr, false));
+      std::vector<float> values(m * k);
+      for (int i = 0; i < m * k; ++i) values[i] = bf16_to_f32(hx[i]);
+      const MxMatrix want = mx_quantize(values.data(), m, k, k, ScaleRule::kRceil);
+      const auto got = codes.download();
+      for (int i = 0; i < m * k; ++i)
+        ASSERT_EQ(got[i], want.codes[i]) << m << "x" << k << " at " << i;
+      ASSERT_TRUE(scales.download() == pack_sf128x4(want.scales, m, k)) << m << "x" << k;
+    }
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// Native block-scaled MXFP8 GEMM, both operands MXFP8 with scales in the 128x4 order
+// (pack/sm100_mx.h): cuBLASLt on SM100 and SM103, mma.sync on SM120 and SM121. Compile-verified
+// only: no such GPU was at hand.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "base/result.h"
+#include "kernels/cuda/cublas_api.h"
+#include "kernels/cuda/gemm_params.h"
+
+namespace mx8::cuda {
+
+struct BlockScaledParams {
+  GemmParams p;  // w: codes [rows, k] row-major; x: codes [m, k] row-major, ldx = k
+  const uint8_t* w_scales = nullptr;
+  const uint8_t* x_scales = nullptr;
+  int rows = 0;  // of w; gate/up rows interleaved 8/8 for SiLU-mul (SM120 only)
+};
+
+// SM100, SM103: D = A B^T on cuBLASLt (VEC32_UE8M0), BF16 or FP32 output, residual added in FP32;
+// no bias and no SiLU-mul.
+Result<void> sm100_mxfp8_gemm(const CublasLt& lt, const BlockScaledParams& b, void* workspace,
+                              size_t workspace_bytes, cudaStream_t stream);
+
+// SM120, SM121: every epilogue of gemm_params.h. cudaErrorNoKernelImageForDevice in a program built
+// for neither.
+cudaError_t launch_sm120_mxfp8_gemm(const BlockScaledParams& b, cudaStream_t stream);
+
+}  // namespace mx8::cuda
