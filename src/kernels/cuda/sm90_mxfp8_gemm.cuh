@@ -150,67 +150,107 @@ __device__ __forceinline__ void produce(const CUtensorMap* x_map, const Sm90Gemm
   }
 }
 
-// A fragments of `blocks` row blocks for 32 K of a stage.
+__device__ __forceinline__ void load_codes(uint32_t address, uint32_t (&v)[4]) {
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+               : "r"(address));
+}
+
+// The A operands of one wgmma group: two steps of 32 bytes of tokens, so 32 K of 16-bit tokens or
+// 64 K of E4M3 ones.
 template <class C>
 struct Fragments {
-  static constexpr int kSteps = C::kAct == Act::kFp8 ? 1 : 2;  // wgmmas per 32 K
+  static constexpr int kSteps = 2;
+  static constexpr int kGroups = C::kAct == Act::kFp8 ? C::kK / 64 : C::kK / 32;  // in a stage
   uint32_t a[C::kBlocks][kSteps][4];
+};
 
+// Packed words of 32 K, one load ahead of their decoding so that its latency hides behind it.
+template <class C>
+struct PackedWords {
+  uint32_t codes[C::kBlocks][4], scales[C::kBlocks];
+
+  // `before` holds the scales of the record's first half when kb is its second.
   __device__ __forceinline__ void load(uint32_t weights, int kb, int warp, int lane,
-                                       uint32_t (&scales)[C::kBlocks]) {
+                                       const PackedWords& before) {
 #pragma unroll
     for (int b = 0; b < C::kBlocks; ++b) {
       const uint32_t record = weights + (b * C::kRecords + (kb >> 1)) * C::kRecord;
-      uint32_t v[4];
-      asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                   : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
-                   : "r"(record + (kb & 1) * 2048 + warp * 512 + lane * 16));
-      if constexpr (C::kAct == Act::kFp8) {
+      load_codes(record + (kb & 1) * 2048 + warp * 512 + lane * 16, codes[b]);
+      if ((kb & 1) == 0)
+        asm volatile("ld.shared.u32 %0, [%1];"
+                     : "=r"(scales[b])
+                     : "r"(record + kFragmentCodeBytes + (warp * 8 + (lane >> 2)) * 4));
+      else
+        scales[b] = before.scales[b];
+    }
+  }
+  __device__ __forceinline__ void decode(int kb, Fragments<C>& f) const {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) a[b][0][i] = v[i];
-      } else {
-        if ((kb & 1) == 0)
-          asm volatile("ld.shared.u32 %0, [%1];"
-                       : "=r"(scales[b])
-                       : "r"(record + kFragmentCodeBytes + (warp * 8 + (lane >> 2)) * 4));
-        const uint32_t s0 = scale_pair<C::kAct>(scales[b], kb & 1),
-                       s1 = scale_pair<C::kAct>(scales[b], 2 + (kb & 1));
-        decode_word<C::kAct>(v[0], s0, a[b][0][0], a[b][0][2]);
-        decode_word<C::kAct>(v[1], s1, a[b][0][1], a[b][0][3]);
-        decode_word<C::kAct>(v[2], s0, a[b][kSteps - 1][0], a[b][kSteps - 1][2]);
-        decode_word<C::kAct>(v[3], s1, a[b][kSteps - 1][1], a[b][kSteps - 1][3]);
-      }
+    for (int b = 0; b < C::kBlocks; ++b) {
+      const uint32_t s0 = scale_pair<C::kAct>(scales[b], kb & 1),
+                     s1 = scale_pair<C::kAct>(scales[b], 2 + (kb & 1));
+      decode_word<C::kAct>(codes[b][0], s0, f.a[b][0][0], f.a[b][0][2]);
+      decode_word<C::kAct>(codes[b][1], s1, f.a[b][0][1], f.a[b][0][3]);
+      decode_word<C::kAct>(codes[b][2], s0, f.a[b][1][0], f.a[b][1][2]);
+      decode_word<C::kAct>(codes[b][3], s1, f.a[b][1][1], f.a[b][1][3]);
     }
   }
 };
 
-// One stage: 32 K at a time, decoding block kb while the wgmmas of kb - 1 run. `previous` is the
-// ring slot of the stage before, free once the first wait here has returned; `first` = 0 on the
-// first step of an item, whose first wgmma overwrites the accumulators.
+// One wgmma group on fragments `f`; leaves it in flight and waits for the one before.
+template <class C>
+__device__ __forceinline__ void multiply_group(const Fragments<C>& f, uint32_t tokens, int group,
+                                               int first,
+                                               float (&acc)[C::kBlocks][C::kTokens / 2]) {
+  wgmma_fence();
+#pragma unroll
+  for (int step = 0; step < Fragments<C>::kSteps; ++step) {
+    const int slice = group * Fragments<C>::kSteps + step;  // of 32 bytes of K
+    const uint64_t desc =
+        wgmma_descriptor(tokens + (slice >> 2) * C::kPanelBytes + (slice & 3) * 32);
+#pragma unroll
+    for (int b = 0; b < C::kBlocks; ++b)
+      Wgmma<C::kAct, C::kTokens>::run(acc[b], f.a[b][step], desc, first + slice);
+  }
+  wgmma_commit();
+  wgmma_wait<1>();
+}
+
+// One stage: the fragments of a group are prepared while the wgmmas of the group before run.
+// `previous_empty` is the barrier of the ring slot of the stage before, free once the first wait
+// here has returned; `first` = 0 on the first step of an item, whose first wgmma overwrites the
+// accumulators.
 template <class C>
 __device__ __forceinline__ void multiply_stage(uint32_t weights, uint32_t tokens, int warp,
                                                int lane, int first, uint32_t previous_empty,
                                                float (&acc)[C::kBlocks][C::kTokens / 2]) {
-  using F = Fragments<C>;
-  F fragments[2];
-  uint32_t scales[C::kBlocks] = {};
+  Fragments<C> fragments[2];
+  if constexpr (C::kAct == Act::kFp8) {
 #pragma unroll
-  for (int kb = 0; kb < C::kK / 32; ++kb) {
-    F& f = fragments[kb & 1];
-    f.load(weights, kb, warp, lane, scales);
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < F::kSteps; ++step) {
-      const int slice = kb * F::kSteps + step;  // of 32 bytes of K
-      const uint64_t desc =
-          wgmma_descriptor(tokens + (slice >> 2) * C::kPanelBytes + (slice & 3) * 32);
+    for (int group = 0; group < Fragments<C>::kGroups; ++group) {
+      Fragments<C>& f = fragments[group & 1];
 #pragma unroll
       for (int b = 0; b < C::kBlocks; ++b)
-        Wgmma<C::kAct, C::kTokens>::run(acc[b], f.a[b][step], desc, first + slice);
+#pragma unroll
+        for (int step = 0; step < 2; ++step)
+          load_codes(weights + (b * C::kRecords + group) * C::kRecord + step * 2048 + warp * 512 +
+                         lane * 16,
+                     f.a[b][step]);
+      multiply_group<C>(f, tokens, group, first, acc);
+      if (group == 0) mbar_arrive_lanes(previous_empty, lane, first != 0);
     }
-    wgmma_commit();
-    wgmma_wait<1>();
-    if (kb == 0) mbar_arrive_lanes(previous_empty, lane, first != 0);
+  } else {
+    PackedWords<C> words[2];
+    words[0].load(weights, 0, warp, lane, words[1]);
+#pragma unroll
+    for (int group = 0; group < Fragments<C>::kGroups; ++group) {
+      if (group + 1 < Fragments<C>::kGroups)
+        words[(group + 1) & 1].load(weights, group + 1, warp, lane, words[group & 1]);
+      words[group & 1].decode(group, fragments[group & 1]);
+      multiply_group<C>(fragments[group & 1], tokens, group, first, acc);
+      if (group == 0) mbar_arrive_lanes(previous_empty, lane, first != 0);
+    }
   }
 }
 
