@@ -1,14 +1,16 @@
 // SM120, SM121: Y[M, N] = X[M, K] W^T, both operands MXFP8, mma.sync m16n8k32 with block scales:
 // one MX block an instruction, its scales in a register of each lane.
 //
-// Layouts  W and X: E4M3 row-major; scales in the 128x4 order, whose four bytes a row are the four
-// K blocks
-//          of a 128-K stage, so one 4-byte load serves a stage and the instruction's byte selector
-//          picks.
-// Bytes    N K 33/32 + M K 33/32 + 2 M N. FLOPs 2 M N K. Bound: memory below ~120 tokens, tensor
-// cores above. Design   CTA of 128 rows x 64 tokens, 8 warps (4 x 2), 3 stages of 128 K by cp.async
-// (77 KB of 99). Measured never: no such GPU was at hand. Compile-verified; layouts are tested on
-// the CPU.
+// Layouts
+//   W and X: E4M3 row-major; scales in the 128x4 order, whose four bytes a row are the four K
+//   blocks of a 128-K stage, so one 4-byte load serves a stage and the instruction's byte
+//   selector picks.
+// Bytes, FLOPs, bound
+//   N K 33/32 + M K 33/32 + 2 M N. 2 M N K FLOPs. Memory below about 120 tokens, tensor cores
+//   above.
+// Design: CTA of 128 rows x 64 tokens, 8 warps (4 x 2), 3 stages of 128 K by cp.async (77 of 99
+// KB).
+// Measured: never, no such GPU was at hand. Compile-verified; layouts are tested on the CPU.
 #include "kernels/cuda/block_scaled_gemm.h"
 #include "kernels/cuda/device/output.cuh"
 #include "kernels/cuda/device/ptx.cuh"

@@ -1,15 +1,15 @@
 // SM80, SM86, SM89: Y[M, N] = X[M, K] W^T on mma.sync, weights as A decoded in registers.
 //
-// Layouts  as sm90_mxfp8_gemm.cuh: the same packed records.
-// Bytes    N K 33/32 a token tile, 2 M K a row tile (L2). FLOPs 2 M N K. Bound: memory for few
-// tokens,
-//          mma.sync above.
-// Design   CTA of 128 rows x 16, 64 or 128 tokens, 8 warps, 4 stages of 64 K by cp.async; `split`
-// CTAs
-//          share the K of a tile: partial sums to a workspace, the CTA that takes the last ticket
-//          adds them in the order of K (so results do not depend on timing). Tokens as n8 columns
-//          waste nothing on small M; 128 tokens a tile halve the decoding per MMA against 64.
-// Measured run on SM90 for correctness only; on SM80/86/89 compile-verified.
+// Layouts: as sm90_mxfp8_gemm.cuh, the same packed records.
+// Bytes, FLOPs, bound
+//   N K 33/32 of weights a token tile, 2 M K of tokens a row tile (L2). 2 M N K FLOPs. Memory for
+//   few tokens, mma.sync above.
+// Design
+//   CTA of 128 rows x 16, 64 or 128 tokens, 8 warps, 4 stages of 64 K by cp.async. `split` CTAs
+//   share the K of a tile: partial sums go to a workspace and the CTA that takes the last ticket
+//   adds them in the order of K, so results do not depend on timing. Tokens as n8 columns waste
+//   nothing on small M; 128 tokens a tile halve the decoding per MMA against 64.
+// Measured: run on SM90 for correctness only; compile-verified on SM80, SM86 and SM89.
 #pragma once
 
 #include "kernels/cuda/device/decode.cuh"

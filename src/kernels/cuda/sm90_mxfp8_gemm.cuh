@@ -1,29 +1,35 @@
-// SM90, M > 16: Y[M, N] = X[M, K] W^T with wgmma, weights as the register operand A (so the rows of
+// SM90, M > 16: Y[M, N] = X[M, K] W^T with wgmma, weights as the register operand A (so the rows
+// of
 // the tile are output features and its columns tokens).
 //
-// Layouts  W: MmaFragment records; BF16 / FP16 activations decode them in registers, E4M3
-// activations
-//          take folded records untouched (m64nNk32), X then being in fragment order of K.
-//          X: row-major through a TMA tensor map, 128-byte swizzle. Y: row-major.
-// Bytes    N K 33/32 weights once per group of token tiles, 2 M K once per wave of row tiles (from
-// L2). FLOPs    2 M N K. Bound: memory below M = 100 (180 with E4M3 activations), tensor cores
-// above
-//          (790 TFLOP/s BF16 on random data, about twice that in E4M3; the chip is power-limited).
-// Design   One producer thread fills a ring of kStages (records by 1-D bulk copy, tokens by TMA);
-//          consumer warpgroups of kBlocks x 64 rows decode the next 32 K while the wgmmas of the
-//          last 32 run. Persistent; whole tiles, stream-K ranges (partial sums through a workspace,
-//          added in a fixed order by the CTA that has the head of the tile) or a cluster that
-//          shares the K of one tile. Weights are requested before griddepcontrol.wait. Outputs
-//          leave by bulk copies that overlap the next tile (sm90_gemm_epilogue.cuh). Light
-//          instances (one producer warp, no setmaxnreg, at most 113 KB) run two to an SM.
-// Measured docs/performance.md, section GPU.
-// Lost     Token multicast between CTAs of neighbouring rows (2 or 4 to a cluster; with and without
-//          split K): no cell of the table gained more than deeper stages did. Three consumer
-//          warpgroups (8-20 % slower in BF16); staggered warpgroups (no effect); stream-K above M =
-//          512 (the skew of the CTAs destroys the shared K window in L2).
-// ptxas    Accumulators are never zeroed by moves (C7515): the first wgmma of an item overwrites
-// them.
-//          No branch between two wgmma groups (C7513). The build fails on any C75xx.
+// Layouts
+//   W: MmaFragment records; BF16 and FP16 activations decode them in registers, E4M3 activations
+//   take folded records untouched (m64nNk32), X then being in fragment order of K. X: row-major
+//   through a TMA tensor map, 128-byte swizzle. Y: row-major.
+// Bytes, FLOPs, bound
+//   N K 33/32 of weights once per group of token tiles, 2 M K of tokens once per wave of row
+//   tiles (from L2). 2 M N K FLOPs. Memory below M = 100 (180 with E4M3 activations), tensor
+//   cores above: 790 TFLOP/s BF16 on random data, about twice that in E4M3; the chip is
+//   power-limited.
+// Design
+//   One producer thread fills a ring of kStages (records by 1-D bulk copy, tokens by TMA);
+//   consumer warpgroups of kBlocks x 64 rows decode the next group of K while the wgmmas of the
+//   last run. Persistent: whole tiles, stream-K ranges (partial sums through a workspace, added
+//   in a fixed order by the CTA that has the head of the tile) or a cluster that shares the K of
+//   one tile. Weights are requested before griddepcontrol.wait. Outputs leave by tensor stores
+//   that overlap the next tile (sm90_gemm_epilogue.cuh). Light instances (one producer warp, no
+//   setmaxnreg) run several to an SM.
+// Measured: docs/performance.md, section GPU.
+// Lost
+//   Token multicast between CTAs of neighbouring rows (2 or 4 to a cluster, with and without
+//   split K: no cell of the table gained more than deeper stages did); three consumer warpgroups
+//   (8-20 % slower in BF16); staggered warpgroups (no effect); warpgroups that take turns through
+//   named barriers, one decoding while the other multiplies (0-2 % slower); groups of 64 K for
+//   the wide BF16 tiles (no effect); stream-K above M = 512 where whole tiles fill the waves (the
+//   skew of the CTAs destroys the shared K window in L2).
+// ptxas
+//   Accumulators are never zeroed by moves (C7515): the first wgmma of an item overwrites them.
+//   No branch between two wgmma groups (C7513). The build fails on any C75xx.
 #pragma once
 
 #include "kernels/cuda/device/decode.cuh"
@@ -156,27 +162,36 @@ __device__ __forceinline__ void load_codes(uint32_t address, uint32_t (&v)[4]) {
                : "r"(address));
 }
 
-// The A operands of one wgmma group: two steps of 32 bytes of tokens, so 32 K of 16-bit tokens or
-// 64 K of E4M3 ones.
+// The A operands of one wgmma group: kSteps steps of 32 bytes of tokens each. 64 K a group where
+// the registers allow it (fences, commits and waits cost latency, not issue slots), else 32 K.
 template <class C>
 struct Fragments {
-  static constexpr int kSteps = 2;
-  static constexpr int kGroups = C::kAct == Act::kFp8 ? C::kK / 64 : C::kK / 32;  // in a stage
+  static constexpr int kHalves = C::kAct == Act::kFp8 || (C::kBlocks == 1 && C::kTokens <= 64 &&
+                                                          C::kK >= 128 && C::kCtasPerSm <= 2)
+                                     ? 2
+                                     : 1;
+  static constexpr int kSteps = C::kAct == Act::kFp8 ? kHalves : 2 * kHalves;
+  static constexpr int kGroups = C::kK / (32 * kHalves);  // in a stage
+  static_assert(kGroups % 2 == 0, "two buffers of fragments alternate");
   uint32_t a[C::kBlocks][kSteps][4];
 };
 
-// Packed words of 32 K, one load ahead of their decoding so that its latency hides behind it.
+// Packed words of a group, one load ahead of their decoding so that its latency hides behind it.
 template <class C>
 struct PackedWords {
-  uint32_t codes[C::kBlocks][4], scales[C::kBlocks];
+  static constexpr int kHalves = Fragments<C>::kHalves;
+  uint32_t codes[C::kBlocks][kHalves][4], scales[C::kBlocks];
 
-  // `before` holds the scales of the record's first half when kb is its second.
-  __device__ __forceinline__ void load(uint32_t weights, int kb, int warp, int lane,
+  // `before` holds the scales of the record's first half when this group is its second.
+  __device__ __forceinline__ void load(uint32_t weights, int group, int warp, int lane,
                                        const PackedWords& before) {
 #pragma unroll
     for (int b = 0; b < C::kBlocks; ++b) {
+      const int kb = group * kHalves;
       const uint32_t record = weights + (b * C::kRecords + (kb >> 1)) * C::kRecord;
-      load_codes(record + (kb & 1) * 2048 + warp * 512 + lane * 16, codes[b]);
+#pragma unroll
+      for (int h = 0; h < kHalves; ++h)
+        load_codes(record + ((kb + h) & 1) * 2048 + warp * 512 + lane * 16, codes[b][h]);
       if ((kb & 1) == 0)
         asm volatile("ld.shared.u32 %0, [%1];"
                      : "=r"(scales[b])
@@ -185,16 +200,21 @@ struct PackedWords {
         scales[b] = before.scales[b];
     }
   }
-  __device__ __forceinline__ void decode(int kb, Fragments<C>& f) const {
+  __device__ __forceinline__ void decode(int group, Fragments<C>& f) const {
 #pragma unroll
-    for (int b = 0; b < C::kBlocks; ++b) {
-      const uint32_t s0 = scale_pair<C::kAct>(scales[b], kb & 1),
-                     s1 = scale_pair<C::kAct>(scales[b], 2 + (kb & 1));
-      decode_word<C::kAct>(codes[b][0], s0, f.a[b][0][0], f.a[b][0][2]);
-      decode_word<C::kAct>(codes[b][1], s1, f.a[b][0][1], f.a[b][0][3]);
-      decode_word<C::kAct>(codes[b][2], s0, f.a[b][1][0], f.a[b][1][2]);
-      decode_word<C::kAct>(codes[b][3], s1, f.a[b][1][1], f.a[b][1][3]);
-    }
+    for (int b = 0; b < C::kBlocks; ++b)
+#pragma unroll
+      for (int h = 0; h < kHalves; ++h) {
+        const int half = (group * kHalves + h) & 1;
+        const uint32_t s0 = scale_pair<C::kAct>(scales[b], half),
+                       s1 = scale_pair<C::kAct>(scales[b], 2 + half);
+        const uint32_t(&v)[4] = codes[b][h];
+        uint32_t(&low)[4] = f.a[b][2 * h], (&high)[4] = f.a[b][2 * h + 1];
+        decode_word<C::kAct>(v[0], s0, low[0], low[2]);
+        decode_word<C::kAct>(v[1], s1, low[1], low[3]);
+        decode_word<C::kAct>(v[2], s0, high[0], high[2]);
+        decode_word<C::kAct>(v[3], s1, high[1], high[3]);
+      }
   }
 };
 
@@ -224,6 +244,7 @@ __device__ __forceinline__ void multiply_group(const Fragments<C>& f, uint32_t t
 template <class C>
 __device__ __forceinline__ void multiply_stage(uint32_t weights, uint32_t tokens, int warp,
                                                int lane, int first, uint32_t previous_empty,
+
                                                float (&acc)[C::kBlocks][C::kTokens / 2]) {
   Fragments<C> fragments[2];
   if constexpr (C::kAct == Act::kFp8) {

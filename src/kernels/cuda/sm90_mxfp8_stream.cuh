@@ -1,23 +1,26 @@
-// SM90, M = 1..16: Y[M, N] = X[M, K] W^T, mma.sync m16n8k16 (k32 for E4M3 activations), weights as
-// A.
+// SM90, M = 1..32: Y[M, N] = X[M, K] W^T, mma.sync m16n8k16 (k32 for E4M3 activations), weights
+// as A.
 //
-// Layouts  W: MmaFragment records (pack/mma_fragment_map.h). X: row-major, BF16, FP16 or E4M3 (then
-//          in fragment order of K). Y: row-major.
-// Bytes    N K 33/32 of weights (N K when folded), read once; 2 M (N + K). FLOPs 2 M N K.
-// Bound    memory: 4.3 TB/s on an H200.
-// Design   A CTA is one 64-row block x one of `split` K slices; each of its warps owns a ring of
-//          `stages` records that one lane fills with 1-D bulk copies, so bytes in flight cost no
-//          registers, there is no CTA-wide barrier in the loop, and the small CTAs let the next
-//          kernel of the stream (programmatic dependent launch) become resident and request its
-//          weights before this one ends: ramp and tail of neighbours overlap. Tokens come through a
-//          per-warp cp.async ring of 64-K slices and ldmatrix. Warps add through shared memory; the
-//          CTAs of a cluster push their sums to the CTA that owns the outputs (st.async completing
-//          on its mbarrier: one hop, no second cluster barrier), which adds them in rank order, so
-//          results do not depend on timing.
-// Measured docs/performance.md, section GPU.
-// Lost     Register-direct loads of whole records (127 registers, no room for the dependent
-//          kernel); token fragments straight from global memory (1.6x slower at M = 16); a global
-//          workspace with tickets instead of clusters (+4 us a launch).
+// Layouts
+//   W: MmaFragment records (pack/mma_fragment_map.h). X: row-major, BF16, FP16 or E4M3 (then in
+//   fragment order of K). Y: row-major.
+// Bytes, FLOPs, bound
+//   N K 33/32 of weights (N K when folded), read once; 2 M (N + K). 2 M N K FLOPs. Memory: 4.3
+//   TB/s on an H200.
+// Design
+//   A CTA is one 64-row block x one of `split` K slices. Each of its warps owns a ring of records
+//   that one lane fills with 1-D bulk copies, so bytes in flight cost no registers, there is no
+//   CTA-wide barrier in the loop, and the small CTAs let the next kernel of the stream
+//   (programmatic dependent launch) become resident and request its weights before this one ends:
+//   ramp and tail of neighbours overlap. Tokens come through a per-warp cp.async ring of 64-K
+//   slices and ldmatrix. Warps add through shared memory; the CTAs of a cluster push their sums
+//   to the CTA that owns the outputs (st.async completing on its mbarrier: one hop, no second
+//   cluster barrier), which adds them in rank order, so results do not depend on timing.
+// Measured: docs/performance.md, section GPU.
+// Lost
+//   Register-direct loads of whole records (127 registers, no room for the dependent kernel);
+//   token fragments straight from global memory (1.6x slower at M = 16); a global workspace with
+//   tickets instead of clusters (+4 us a launch).
 #pragma once
 
 #include "kernels/cuda/device/decode.cuh"
