@@ -1,6 +1,5 @@
-// SM90, M > 16: Y[M, N] = X[M, K] W^T with wgmma, weights as the register operand A (so the rows
-// of
-// the tile are output features and its columns tokens).
+// SM90, M > 16: Y[M, N] = X[M, K] W^T with wgmma, weights as the register operand A (so the
+// rows of the tile are output features and its columns tokens).
 //
 // Layouts
 //   W: MmaFragment records; BF16 and FP16 activations decode them in registers, E4M3 activations
