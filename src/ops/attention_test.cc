@@ -248,16 +248,16 @@ const DType kF32 = DType::kF32;
 
 const Case kCases[] = {
     {9, 3, 64, 0, 16, kBf16, {1, 2, 15, 16, 17, 31, 32, 33, 100}},
-    {3, 1, 64, 0, 16, kF32, {300, 1, 257, 256}},
+    {3, 1, 32, 0, 16, kF32, {300, 1, 257, 256}},
     {1, 1, 16, 0, 16, kBf16, {7, 40}},
     {2, 1, 32, 0, 32, kF32, {65, 3}},
     {4, 4, 80, 0, 16, kBf16, {35, 70}},
     {6, 2, 96, 0, 64, kF32, {129}},
-    {8, 1, 128, 0, 16, kBf16, {50, 5}},
-    {7, 7, 256, 0, 16, kBf16, {34}},
+    {8, 1, 128, 0, 16, kBf16, {40, 5}},
+    {3, 3, 256, 0, 16, kBf16, {70}},
     {5, 5, 64, 1, 16, kBf16, {20, 40}},
     {9, 3, 64, 24, 16, kBf16, {90, 33, 1}},
-    {2, 1, 64, 300, 48, kF32, {700}},
+    {2, 1, 32, 300, 48, kF32, {600}},
     {3, 1, 64, 0, 1, kBf16, {37, 12}},
     {4, 2, 32, 10, 5, kF32, {37, 64}},
     {4, 2, 24, 0, 16, kBf16, {37, 64}},  // head sizes that vectors of 16 don't divide
@@ -282,32 +282,36 @@ TEST(Attention, AllRowsOfKernelsAgreeBitForBit) {
     const auto expected = Runner(c, tokens, CpuIsa::kScalar, 1).run(all_at_once(c));
     for (CpuIsa isa : isas_here()) {
       const std::string name(cpu_isa_name(isa));
-      expect_same(expected, Runner(c, tokens, isa, 1).run(all_at_once(c)), c, name);
       expect_same(expected, Runner(c, tokens, isa, 1).run(random_schedule(c, 5, 40)), c,
                   name + " in chunks");
+      if (isa == CpuIsa::kScalar) continue;
+      expect_same(expected, Runner(c, tokens, isa, 1).run(all_at_once(c)), c, name);
     }
   }
 }
 
 TEST(Attention, BitsDoNotDependOnBatchChunksOrThreads) {
-  const Case cases[] = {kCases[0], kCases[1], kCases[9], {2, 1, 16, 0, 16, kBf16, {530, 270, 3}}};
+  const Case cases[] = {{9, 3, 32, 0, 16, kBf16, {1, 2, 31, 33, 64, 65, 100}},
+                        {9, 3, 64, 24, 16, kF32, {90, 33, 1}},
+                        {2, 1, 16, 0, 16, kBf16, {530, 270, 3}}};
   for (const Case& c : cases) {
     const Tokens tokens(c, 3);
+    Schedule alone;
+    for (size_t s = 0; s < c.lengths.size(); ++s) {
+      alone.push_back({{static_cast<int>(s), c.lengths[s]}});
+    }
     for (CpuIsa isa : isas_here()) {
       const auto expected = Runner(c, tokens, isa, 1).run(all_at_once(c));
       for (int threads : {1, 2, 3}) {
         const std::string name = std::string(cpu_isa_name(isa)) + " on " + std::to_string(threads);
-        expect_same(expected, Runner(c, tokens, isa, threads).run(all_at_once(c)), c, name);
         expect_same(expected, Runner(c, tokens, isa, threads).run(random_schedule(c, 11, 70)), c,
                     name + ", chunks");
-        Schedule alone;
-        for (size_t s = 0; s < c.lengths.size(); ++s) {
-          alone.push_back({{static_cast<int>(s), c.lengths[s]}});
-        }
-        expect_same(expected, Runner(c, tokens, isa, threads).run(alone), c, name + ", alone");
+        if (threads == 1) continue;
+        expect_same(expected, Runner(c, tokens, isa, threads).run(all_at_once(c)), c, name);
       }
+      expect_same(expected, Runner(c, tokens, isa, 2).run(alone), c, "alone");
       expect_same(expected, Runner(c, tokens, isa, 2).run(random_schedule(c, 13, 1)), c,
-                  std::string(cpu_isa_name(isa)) + " token by token");
+                  "token by token");
     }
   }
 }
@@ -342,7 +346,7 @@ TEST(Attention, LaterTokensDoNotLeakIntoEarlierRows) {
   const int kv_cols = c.kv_heads * c.head_dim;
   const int q_cols = c.heads * c.head_dim;
   for (const float poison : {kNan, kInf, -kInf}) {
-    for (int bad : {1, 31, 32, 47, 79}) {
+    for (int bad : {1, 31, 64, 70}) {
       Tokens dirty = clean;
       std::fill_n(dirty.k[0].begin() + int64_t{bad} * kv_cols, kv_cols, poison);
       std::fill_n(dirty.v[0].begin() + int64_t{bad} * kv_cols, kv_cols, poison);
@@ -399,23 +403,23 @@ TEST(Attention, RowsWithoutASlotAreNotWritten) {
 }
 
 TEST(Attention, OutputMayReplaceTheQueries) {
-  const Case c = {9, 3, 16, 0, 16, kBf16, {600}};
+  const Case c = {3, 1, 16, 0, 16, kBf16, {600}};
   const Tokens tokens(c, 6);
   for (CpuIsa isa : isas_here()) {
     const auto expected = Runner(c, tokens, isa, 2).run(all_at_once(c))[0];
     ExecOwner owner(isa, 2);
-    PagedAttention attention({9, 3, 16, 0.25f, 0});
-    std::vector<uint8_t> keys(static_cast<size_t>(608 * 3 * 16 * 2)), values = keys;
+    PagedAttention attention({3, 1, 16, 0.25f, 0});
+    std::vector<uint8_t> keys(static_cast<size_t>(608 * 16 * 2)), values = keys;
     std::vector<int32_t> pages(38), slots(600);
     std::iota(pages.begin(), pages.end(), 0);
     std::iota(slots.begin(), slots.end(), 0);
     const std::vector<int32_t> q_start = {0, 600}, context = {600};
     const AttentionBatch batch = {q_start, context, pages, 38, slots};
     std::vector<float> q = tokens.q[0], k = tokens.k[0], v = tokens.v[0];
-    const Mat qm = Mat::f32(q.data(), 600, 144);
+    const Mat qm = Mat::f32(q.data(), 600, 48);
     attention.plan(batch, 2);
-    attention.run(owner.exec, batch, qm, Mat::f32(k.data(), 600, 48), Mat::f32(v.data(), 600, 48),
-                  {keys.data(), values.data(), kBf16, 16, 3, 16}, qm);
+    attention.run(owner.exec, batch, qm, Mat::f32(k.data(), 600, 16), Mat::f32(v.data(), 600, 16),
+                  {keys.data(), values.data(), kBf16, 16, 1, 16}, qm);
     EXPECT_EQ(first_difference(expected, q), -1);
   }
 }
