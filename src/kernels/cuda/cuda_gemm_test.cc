@@ -372,6 +372,26 @@ TEST_P(Acts, TokenCountFromTheDevice) {
                        true);
 }
 
+// Shapes that broke other engines in public reports: widths below 64, K that is a multiple of 32
+// alone, tensor parallel shards such as 232 and 464, square and turned.
+TEST_P(Acts, ShapesFromBugReports) {
+  REQUIRE_SM90();
+  Workspace ws;
+  const int odd[] = {232, 464, 928, 1856};
+  for (int n : odd)
+    for (int k : odd)
+      if (k % 32 == 0)
+        for (int m : {1, 19, 70})
+          check_everywhere({.n = n, .k = k, .m = m, .act = GetParam()}, ws, true);
+  const struct {
+    int n, k;
+  } shapes[] = {{8, 160},   {32, 96},   {96, 32},   {96, 64},
+                {200, 256}, {256, 224}, {336, 576}, {176, 2304}};
+  for (const auto& s : shapes)
+    for (int m : {2, 16, 33})
+      check_everywhere({.n = s.n, .k = s.k, .m = m, .act = GetParam()}, ws, true);
+}
+
 // Small cases of everything, for compute-sanitizer (memcheck, racecheck).
 TEST_P(Acts, SanitizerCases) {
   REQUIRE_SM90();

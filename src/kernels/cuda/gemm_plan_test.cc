@@ -72,6 +72,29 @@ TEST(GemmPlan, UnmeasuredShapesFollowTheNearestMeasuredOne) {
     }
 }
 
+// Every capability gets kernels that its instruction set has; unknown newer ones run the portable
+// ones.
+TEST(GemmPlan, FamiliesFollowTheCapability) {
+  for (int sm : {75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121, 999})
+    for (const GemmBucket& b : plan_gemm({Act::kBf16, 4096, 4096, 8192, sm, 100})) {
+      const bool sm90_code = b.choice.family == GemmChoice::Family::kStream ||
+                             b.choice.family == GemmChoice::Family::kGemm;
+      EXPECT_EQ(sm90_code && sm != 90, false) << sm << " " << b.choice.name();
+      EXPECT_EQ(b.choice.family == GemmChoice::Family::kSm80, sm >= 80 && sm != 90)
+          << sm << " " << b.choice.name();
+    }
+}
+
+// K = 576 is no multiple of 128; it must not fall off the path that K = 640 takes.
+TEST(GemmPlan, KThatIsNoMultipleOf128TakesTheSamePath) {
+  for (int m : {1, 16, 64, 256, 2048}) {
+    const GemmChoice a = choice_for(plan_gemm({Act::kBf16, 2304, 576, 8192, 90, 132}), m);
+    const GemmChoice b = choice_for(plan_gemm({Act::kBf16, 2304, 640, 8192, 90, 132}), m);
+    EXPECT_EQ(a.instance, b.instance) << m;
+    EXPECT_EQ(a.split, b.split) << m;
+  }
+}
+
 TEST(GemmPlan, RatioToBf16IsTheMeasuredOne) {
   for (const GemmMeasurement& r : gemm_measurements())
     EXPECT_FLOAT_EQ(
