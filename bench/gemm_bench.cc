@@ -1,4 +1,5 @@
-// mx8_gemm_bench: the MXFP8 GEMM kernels on this machine's GPU against cuBLAS and recorded peers.
+// mx8_gemm_bench and `mx8 bench gemm`: the MXFP8 GEMM kernels on this machine's GPU against cuBLAS
+// and recorded peers.
 //
 // Every time is the median of replays of a CUDA graph with one launch per copy of the weights
 // (together several times the L2 cache). Candidates are first timed one after another; the fastest
@@ -13,6 +14,8 @@
 //
 // --layer 1 times, for each shape and M, residual + RMSNorm + quantise + planned FP8 GEMM against
 // residual + RMSNorm + cuBLAS BF16 instead.
+#include "gemm_bench.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -701,6 +704,7 @@ int run(const Options& o) {
 }
 
 }  // namespace
-}  // namespace mx8::bench
 
-int main(int argc, char** argv) { return mx8::bench::run(mx8::bench::parse(argc, argv)); }
+int gemm_bench_main(int argc, char** argv) { return run(parse(argc, argv)); }
+
+}  // namespace mx8::bench
