@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs the kernel library into a scratch folder and builds and runs an outside project against it.
-# Arguments: cmake, build folder, C compiler.
+# Arguments: cmake, build folder.
 set -eu
-cmake=$1 build=$2 cc=$3
+cmake=$1 build=$2 cc=${CC:-cc}
 here=$(dirname "$0")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
