@@ -19,9 +19,10 @@ inline std::vector<int64_t> token_counts() { return {1, 2, 3, 4, 5, 6, 7, 8, 12,
 // multiple of a tile, depths that are one block, an odd number of blocks, not a multiple of 128 or
 // 256, rows > columns and columns > rows, and the shapes of real models' shards.
 inline std::vector<LinearShape> linear_shapes() {
-  return {{1, 32},   {7, 32},    {8, 64},    {9, 96},    {15, 256},  {16, 288},  {17, 320},
-          {31, 576}, {63, 32},   {64, 256},  {65, 96},   {33, 1056}, {576, 576}, {3, 4096},
-          {256, 32}, {48, 2688}, {176, 928}, {232, 448}, {464, 224}, {360, 2880}};
+  return {{1, 32},   {7, 32},    {8, 64},    {9, 96},    {15, 256},  {16, 288},   {17, 320},
+          {31, 576}, {63, 32},   {64, 256},  {65, 96},   {33, 1056}, {576, 576},  {3, 4096},
+          {256, 32}, {48, 2688}, {176, 928}, {232, 448}, {464, 224}, {360, 2880}, {2, 160},
+          {4, 352},  {5, 416},   {6, 480},   {12, 544}};
 }
 
 }  // namespace mx8::shapes

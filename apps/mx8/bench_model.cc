@@ -85,9 +85,12 @@ Result<Rep> run_once(Engine& engine, const BenchModelFlags& f, int64_t vocab, ui
 Result<void> run(const BenchModelFlags& f) {
   EngineConfig config;
   config.scheduler.max_sequences = static_cast<int>(f.batch);
-  MX8_TRY(OpenedModel model,
-          f.model.open(config.scheduler.max_tokens_per_step, f.kv.max_model_len, false, f.json));
-  MX8_RETURN_IF_ERROR(f.kv.apply(config, model, f.prompt + f.generate));
+  MX8_TRY(OpenedModel model, f.model.open({.max_step_tokens = config.scheduler.max_tokens_per_step,
+                                           .max_model_len = f.kv.max_model_len,
+                                           .default_model_len = f.prompt + f.generate,
+                                           .text = false,
+                                           .quiet = f.json}));
+  MX8_RETURN_IF_ERROR(f.kv.apply(config, model));
   MX8_TRY(std::unique_ptr<Engine> engine,
           Engine::create(*model.model, nullptr, config, model.exec()));
   const int64_t vocab = model.model->shape().vocab;

@@ -2,15 +2,18 @@
 
 #include <sys/resource.h>
 
+#include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/strings.h"
 #include "config.h"
+#include "text/utf8.h"
 
 namespace mx8 {
 
@@ -68,14 +71,14 @@ Result<OpenOptions> ModelFlags::options() const {
   return out;
 }
 
-Result<OpenedModel> ModelFlags::open(int64_t max_step_tokens, int64_t max_model_len, bool text,
-                                     bool quiet) const {
+Result<OpenedModel> ModelFlags::open(const Wants& wants) const {
   MX8_TRY(OpenOptions open, options());
-  open.max_step_tokens = max_step_tokens;
-  open.max_model_len = max_model_len;
-  open.text = text;
+  open.max_step_tokens = wants.max_step_tokens;
+  open.max_model_len = wants.max_model_len;
+  open.default_model_len = wants.default_model_len;
+  open.text = wants.text;
   MX8_TRY(OpenedModel opened, open_model(model, open));
-  if (!quiet) {
+  if (!wants.quiet) {
     print_note(str_cat("Loaded ", model, " in ", std::round(opened.load_seconds * 100) / 100,
                        " s (", opened.dummy ? "dummy weights" : load_mode_name(opened.load_mode),
                        ", ", format_bytes(opened.model->resident_bytes()), " of weights, ",
@@ -94,10 +97,8 @@ void KvFlags::add_to(CLI::App& app) {
   app.add_option("--kv-memory", memory, "Memory for the KV cache, such as 512MiB or 2GB");
 }
 
-Result<void> KvFlags::apply(EngineConfig& config, const OpenedModel& model,
-                            int64_t default_len) const {
-  const int64_t limit = model.model->shape().max_positions;
-  config.max_model_len = max_model_len > 0 ? max_model_len : std::min(limit, default_len);
+Result<void> KvFlags::apply(EngineConfig& config, const OpenedModel& model) const {
+  config.max_model_len = model.model->shape().max_positions;
   config.kv_dtype = dtype == "f32" ? DType::kF32 : DType::kBF16;
   if (!memory.empty()) {
     MX8_TRY(config.kv_memory, parse_bytes(memory, "--kv-memory"));
@@ -133,12 +134,32 @@ Result<uint64_t> parse_bytes(const std::string& text, const std::string& flag) {
 }
 
 Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return io_error(str_cat("cannot read ", path));
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad()) return io_error(str_cat("cannot read ", path));
-  return text.str();
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  if (!file) return io_error(str_cat("cannot read ", path, ": ", std::strerror(errno)));
+  std::string text;
+  std::array<char, 65536> buffer;
+  while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
+    text.append(buffer.data(), n);
+  }
+  if (std::ferror(file.get()) != 0) {
+    return io_error(str_cat("cannot read ", path, ": ", std::strerror(errno)));
+  }
+  return text;
+}
+
+Result<void> check_utf8(const std::string& text, const std::string& what) {
+  const size_t valid = text::valid_utf8_prefix(text);
+  if (valid == text.size()) return {};
+  return invalid_argument(str_cat(what, " is not UTF-8: the byte at offset ", valid,
+                                  " begins no character; convert it first (iconv -t UTF-8)"));
+}
+
+Result<void> write_stdout(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
+    return {};
+  }
+  return io_error(str_cat("cannot write to standard output: ", std::strerror(errno)));
 }
 
 std::string json_string(const std::string& text) {

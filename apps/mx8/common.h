@@ -17,6 +17,9 @@ inline constexpr int kExitDone = 0;
 inline constexpr int kExitBadInput = 1;
 inline constexpr int kExitBadUsage = 2;
 
+// Tokens of a sequence where --max-model-len does not say, if the model can take so many.
+inline constexpr int64_t kDefaultModelLen = 4096;
+
 // A verb adds its options to the app and returns what runs it.
 using VerbRunner = std::function<Result<void>()>;
 
@@ -40,8 +43,14 @@ struct ModelFlags {
   void add_to(CLI::App& app);
   Result<OpenOptions> options() const;
   // Opens the model; prints the start-up lines to stderr unless `quiet`.
-  Result<OpenedModel> open(int64_t max_step_tokens, int64_t max_model_len, bool text,
-                           bool quiet) const;
+  struct Wants {
+    int64_t max_step_tokens = 512;
+    int64_t max_model_len = 0;      // see OpenOptions
+    int64_t default_model_len = 0;  // see OpenOptions
+    bool text = true;
+    bool quiet = false;
+  };
+  Result<OpenedModel> open(const Wants& wants) const;
 };
 
 // The flags of the KV cache.
@@ -51,14 +60,19 @@ struct KvFlags {
   std::string memory;  // "512MiB", "2GB", bytes
 
   void add_to(CLI::App& app);
-  // Fills max_model_len (or `default_len`, bounded by the model's), kv_dtype and kv_memory.
-  Result<void> apply(EngineConfig& config, const OpenedModel& model, int64_t default_len) const;
+  // Fills max_model_len (what the model was opened for), kv_dtype and kv_memory.
+  Result<void> apply(EngineConfig& config, const OpenedModel& model) const;
 };
 
 // "512MiB", "2GB", "1000000": bytes.
 Result<uint64_t> parse_bytes(const std::string& text, const std::string& flag);
 
+// The whole content; a pipe will do.
 Result<std::string> read_file(const std::string& path);
+// Fails unless `text` is UTF-8; `what` names it in the message.
+Result<void> check_utf8(const std::string& text, const std::string& what);
+// Writes to stdout and hands it over at once.
+Result<void> write_stdout(const std::string& text);
 
 // JSON string with quotes.
 std::string json_string(const std::string& text);

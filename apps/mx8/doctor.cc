@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
@@ -115,7 +116,8 @@ Result<KvReport> kv_report(const DoctorFlags& f, const HfConfig& c) {
   shape.head_dim = static_cast<int>(c.head_dim);
   const int page = EngineConfig{}.page_size;
   KvReport report;
-  report.max_model_len = f.max_model_len > 0 ? f.max_model_len : c.max_position_embeddings;
+  report.max_model_len =
+      f.max_model_len > 0 ? f.max_model_len : std::min(kDefaultModelLen, c.max_position_embeddings);
   const uint64_t page_bytes = KvPool::page_bytes(shape, dtype, page);
   report.bytes_per_token = page_bytes / static_cast<uint64_t>(page);
   report.pages = (report.max_model_len + page - 1) / page;

@@ -34,15 +34,19 @@ int64_t scored_bytes(const Tokenizer& tokenizer, std::span<const int32_t> ids, i
 
 Result<void> run(EvalFlags& f) {
   MX8_TRY(const std::string text, read_file(f.text));
+  MX8_RETURN_IF_ERROR(check_utf8(text, f.text));
   f.options.kv_dtype = f.kv_dtype == "f32" ? DType::kF32 : DType::kBF16;
-  MX8_TRY(OpenedModel model, f.model.open(f.options.chunk, f.options.context, true, f.json));
+  ModelFlags::Wants wants = {
+      .max_step_tokens = f.options.chunk, .max_model_len = f.options.context, .quiet = f.json};
+  MX8_TRY(OpenedModel model, f.model.open(wants));
   std::optional<OpenedModel> other;
   if (!f.against.empty()) {
     ModelFlags flags;
     flags.model = f.against;
     flags.load = f.model.load;
     flags.threads = f.model.threads;
-    MX8_TRY(OpenedModel opened, flags.open(f.options.chunk, f.options.context, false, f.json));
+    wants.text = false;
+    MX8_TRY(OpenedModel opened, flags.open(wants));
     other.emplace(std::move(opened));
   }
   const std::vector<int32_t> ids = model.tokenizer->encode(text, {.add_special_tokens = false});

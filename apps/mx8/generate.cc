@@ -104,10 +104,7 @@ Result<Answer> run_request(Engine& engine, Request request, bool stream) {
       answer.text += o.text;
       for (TokenLogprobs& lp : o.logprobs) answer.logprobs.push_back(std::move(lp));
       answer.finish = o.finish;
-      if (stream) {
-        std::fwrite(o.text.data(), 1, o.text.size(), stdout);
-        std::fflush(stdout);
-      }
+      if (stream) MX8_RETURN_IF_ERROR(write_stdout(o.text));
     }
     if (!failed.empty()) return failed.front().error;
   }
@@ -120,11 +117,16 @@ Result<void> generate(const GenerateFlags& flags) {
   if (!flags.prompt_file.empty()) {
     MX8_TRY(prompt, read_file(flags.prompt_file));
   }
+  MX8_RETURN_IF_ERROR(
+      check_utf8(prompt, flags.prompt_file.empty() ? "the prompt" : flags.prompt_file));
   EngineConfig config;
   config.scheduler.max_sequences = 1;
-  MX8_TRY(OpenedModel model, flags.model.open(config.scheduler.max_tokens_per_step,
-                                              flags.kv.max_model_len, true, flags.json));
-  MX8_RETURN_IF_ERROR(flags.kv.apply(config, model, 4096));
+  MX8_TRY(OpenedModel model,
+          flags.model.open({.max_step_tokens = config.scheduler.max_tokens_per_step,
+                            .max_model_len = flags.kv.max_model_len,
+                            .default_model_len = kDefaultModelLen,
+                            .quiet = flags.json}));
+  MX8_RETURN_IF_ERROR(flags.kv.apply(config, model));
   MX8_TRY(std::unique_ptr<Engine> engine,
           Engine::create(*model.model, &*model.tokenizer, config, model.exec()));
   Request request;
@@ -138,8 +140,9 @@ Result<void> generate(const GenerateFlags& flags) {
   const double decode_rate =
       answer.ids.size() > 1 ? static_cast<double>(answer.ids.size() - 1) / decode_s : NAN;
   if (!flags.json) {
-    if (answer.text.empty() || answer.text.back() != '\n') std::printf("\n");
-    std::fflush(stdout);
+    if (answer.text.empty() || answer.text.back() != '\n') {
+      MX8_RETURN_IF_ERROR(write_stdout("\n"));
+    }
     std::fprintf(stderr, "%zu prompt tokens at %.1f/s, %zu generated at %.1f/s, ended by %s\n",
                  prompt_tokens, prompt_rate, answer.ids.size(),
                  std::isnan(decode_rate) ? 0 : decode_rate,

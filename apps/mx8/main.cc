@@ -1,5 +1,9 @@
 // mx8: the command-line program. Each verb is one file of this folder.
+#include <fcntl.h>
+
+#include <csignal>
 #include <cstdio>
+#include <new>
 #include <vector>
 
 #include "base/strings.h"
@@ -57,6 +61,13 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   return kExitBadUsage;
 }
 
+// The exit code of a run that went well, if its output could be written.
+int finish_stdout() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return kExitDone;
+  print_error(io_error("cannot write to standard output"));
+  return kExitBadInput;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Runs LLMs with MXFP8 weights.", "mx8");
   app.require_subcommand(1);
@@ -81,9 +92,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+    app.exit(help);
+    return finish_stdout();
   } catch (const CLI::CallForAllHelp& help) {
-    return app.exit(help);
+    app.exit(help);
+    return finish_stdout();
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error, argc, argv);
   }
@@ -95,14 +108,27 @@ int run(int argc, char** argv) {
       return kExitBadInput;
     }
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    print_error(io_error("cannot write to standard output"));
-    return kExitBadInput;
+  return finish_stdout();
+}
+
+// A file that is opened later must not get the number of a standard stream that the caller closed:
+// messages would be written into it. /dev/null for reading makes such writes fail instead.
+void reserve_standard_streams() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDONLY);
   }
-  return kExitDone;
 }
 
 }  // namespace
 }  // namespace mx8
 
-int main(int argc, char** argv) { return mx8::run(argc, argv); }
+int main(int argc, char** argv) {
+  mx8::reserve_standard_streams();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write
+  try {
+    return mx8::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("mx8: out of memory; try a smaller --max-model-len or model\n", stderr);
+    return mx8::kExitBadInput;
+  }
+}

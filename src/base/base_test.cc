@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -71,6 +72,23 @@ TEST(Files, MapAndReadAgree) {
   std::remove(path.c_str());
   EXPECT_EQ(MmapFile::open(path).error().code, ErrorCode::kNotFound);
   EXPECT_FALSE(MmapFile::open(testing::TempDir()).ok());
+}
+
+TEST(Files, PipesAndLooseLinksAreNamedAndNotWaitedFor) {
+  const std::string path = testing::TempDir() + "mx8_base_test_entry";
+  std::remove(path.c_str());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const auto pipe = ReadFile::open(path);
+  ASSERT_FALSE(pipe.ok());
+  EXPECT_NE(pipe.error().message.find("not a regular file"), std::string::npos);
+  std::remove(path.c_str());
+  // Something is there: it must not pass for a file that a checkpoint may lack.
+  ASSERT_EQ(::symlink("/nowhere/at/all", path.c_str()), 0);
+  const auto link = ReadFile::open(path);
+  std::remove(path.c_str());
+  ASSERT_FALSE(link.ok());
+  EXPECT_EQ(link.error().code, ErrorCode::kIo);
+  EXPECT_NE(link.error().message.find("link"), std::string::npos);
 }
 
 }  // namespace

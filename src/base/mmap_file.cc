@@ -18,10 +18,16 @@ namespace {
 
 // Opens a regular file for reading; returns its descriptor and size.
 Result<std::pair<int, uint64_t>> open_regular(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe must not wait for its writer. Regular files do not heed it.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const std::string message = str_cat("cannot open ", path, ": ", std::strerror(errno));
-    return errno == ENOENT ? not_found(message) : io_error(message);
+    if (errno != ENOENT) return io_error(message);
+    struct stat entry;
+    if (::lstat(path.c_str(), &entry) == 0 && S_ISLNK(entry.st_mode)) {
+      return io_error(str_cat("cannot open ", path, ": it is a link to a file that is not there"));
+    }
+    return not_found(message);
   }
   struct stat info;
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -106,8 +112,8 @@ Result<void> ReadFile::read(uint64_t offset, std::span<std::byte> out) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return io_error(str_cat("cannot read ", path_, ": ", std::strerror(errno)));
     if (got == 0) {
-      return corrupt(str_cat(path_, " ends at byte ", offset + done, ", ", out.size() - done,
-                             " bytes short"));
+      return corrupt(
+          str_cat(path_, " ends at byte ", offset + done, ", ", out.size() - done, " bytes short"));
     }
     done += static_cast<size_t>(got);
   }

@@ -59,6 +59,21 @@ std::string short_list(std::vector<std::string> names) {
   return join(names, ", ") + (more > 0 ? str_cat(" and ", more, " more") : "");
 }
 
+// A tensor whose name is the wanted one with a prefix more or less, as a hint.
+std::string near_name(std::string_view wanted, const std::vector<TensorInfo>& tensors) {
+  for (const TensorInfo& t : tensors) {
+    const bool longer = t.name.size() > wanted.size();
+    const std::string_view whole = longer ? std::string_view(t.name) : wanted;
+    const std::string_view part = longer ? wanted : std::string_view(t.name);
+    if (part.size() < whole.size() && whole.ends_with(part) &&
+        whole[whole.size() - part.size() - 1] == '.' && part.find('.') != std::string_view::npos) {
+      return str_cat("; they hold \"", t.name, "\": tensors must be named as Transformers names",
+                     " them for this architecture");
+    }
+  }
+  return "";
+}
+
 Error no_weights(const std::string& folder) {
   return not_found(str_cat("no ", kSingleFileName, " and no ", kShardIndexName, " in ", folder,
                            " (weight files there: ", short_list(weight_files_in(folder)),
@@ -357,7 +372,8 @@ Result<TensorData> CheckpointReader::load(const TensorRequest& request) {
   const size_t i = state_->index_of(request.name);
   if (i == state_->tensors.size()) {
     return not_found(str_cat("tensor \"", request.name, "\" is missing from the ",
-                             state_->files.size(), " weight file(s) of ", state_->folder));
+                             state_->files.size(), " weight file(s) of ", state_->folder,
+                             near_name(request.name, state_->tensors)));
   }
   const TensorInfo& info = state_->tensors[i];
   const OpenFile& file = state_->files[state_->file_ids[i]];

@@ -131,7 +131,7 @@ Result<std::string> read_text_file(const std::string& path, uint64_t max_bytes) 
 
 bool file_exists(const std::string& path) {
   struct stat info;
-  return ::stat(path.c_str(), &info) == 0;
+  return ::lstat(path.c_str(), &info) == 0;
 }
 
 std::string shown(const Json& value) {

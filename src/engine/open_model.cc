@@ -1,5 +1,6 @@
 #include "engine/open_model.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/clock.h"
@@ -67,7 +68,7 @@ Result<OpenedModel> open_model(const std::string& folder, const OpenOptions& opt
   out.folder = folder;
   out.dummy = options.dummy_weights;
   if (!std::filesystem::is_directory(folder)) {
-    return not_found(str_cat(folder,
+    return not_found(str_cat(folder.empty() ? "''" : folder,
                              " is not a folder; a model is a folder with config.json and"
                              " model.safetensors"));
   }
@@ -90,6 +91,9 @@ Result<OpenedModel> open_model(const std::string& folder, const OpenOptions& opt
   load.preference = options.preference;
   load.max_step_tokens = options.max_step_tokens;
   load.max_context = options.max_model_len;
+  if (load.max_context == 0 && options.default_model_len > 0) {
+    load.max_context = std::min(options.default_model_len, out.config.max_position_embeddings);
+  }
   load.pool = out.pool.get();
   MX8_TRY(std::unique_ptr<TensorSource> source, open_source(folder, options, out));
   MX8_TRY(out.model, load_model(*source, out.config, out.quant, load));

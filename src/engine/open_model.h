@@ -27,7 +27,10 @@ struct OpenOptions {
   Preference preference;     // --linear-backend, --activations
   int threads = 0;           // 0: every processor
   int64_t max_step_tokens = 512;
-  int64_t max_model_len = 0;  // 0: what the model's config says
+  int64_t max_model_len = 0;  // tokens of a sequence; 0: default_model_len
+  // Where max_model_len is 0: so many, or what the config says if that is less; 0: the latter.
+  // What grows with the context (rotary tables) is made for this length.
+  int64_t default_model_len = 0;
   bool text = true;           // load the tokenizer (and the chat template where there is one)
 };
 

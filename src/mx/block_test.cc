@@ -58,6 +58,15 @@ TEST(MxScale, AroundEveryPowerAndEvery448Multiple) {
   }
 }
 
+TEST(MxScale, OfEveryBf16Maximum) {
+  for (ScaleRule rule : kRules) {
+    for (int b = 1; b < 0x7F80; ++b) {
+      const float amax = bf16_to_f32(static_cast<uint16_t>(b));
+      ASSERT_EQ(mx_scale(amax, rule), formula_byte(amax, rule)) << amax << scale_rule_name(rule);
+    }
+  }
+}
+
 TEST(MxScale, RceilIsTheSmallestScaleThatDoesNotSaturate) {
   std::mt19937 rng(7);
   std::uniform_real_distribution<float> exponent(-100, 100);

@@ -1,5 +1,8 @@
 #include "quantizer/quantizer.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -116,21 +119,70 @@ Result<std::string> set_tied(const std::string& config, bool tied) {
   return json.dump(2) + "\n";
 }
 
-// Removes the folder unless keep() was called.
+// Removes the folder, if it is still there, at the end.
 class PartialFolder {
  public:
   explicit PartialFolder(fs::path path) : path_(std::move(path)) {}
   ~PartialFolder() {
     std::error_code ignored;
-    if (!kept_) fs::remove_all(path_, ignored);
+    fs::remove_all(path_, ignored);
   }
-  void keep() { kept_ = true; }
   const fs::path& path() const { return path_; }
 
  private:
   fs::path path_;
-  bool kept_ = false;
 };
+
+// Whether `path` is `folder` or lies in it; both must be canonical.
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
+}
+
+// What `out` names: links followed, without a slash at the end. Refused where something is there
+// that may not be replaced.
+Result<fs::path> output_folder(const std::string& in, const std::string& out, bool overwrite) {
+  std::error_code ec;
+  fs::path path = fs::weakly_canonical(fs::absolute(out, ec), ec);
+  if (!path.has_filename()) path = path.parent_path();
+  if (out.empty() || ec) {
+    return invalid_argument(str_cat("the output folder '", out, "' cannot be made"));
+  }
+  const fs::file_status there = fs::symlink_status(path, ec);
+  if (!fs::exists(there)) return path;
+  if (!fs::is_directory(there)) {
+    return invalid_argument(str_cat(out, " is there and is not a folder; choose another name"));
+  }
+  if (lies_in(fs::canonical(in, ec), path)) {
+    return invalid_argument(str_cat("the result cannot replace its source, ", in));
+  }
+  if (fs::is_empty(path, ec)) return path;
+  if (!overwrite) {
+    return invalid_argument(str_cat(out, " exists; choose another folder or pass --overwrite"));
+  }
+  if (!fs::exists(path / "config.json", ec)) {
+    return invalid_argument(str_cat(out,
+                                    " holds files but no config.json: it is no checkpoint, and"
+                                    " --overwrite replaces nothing else"));
+  }
+  return path;
+}
+
+// Puts the finished folder in the place of `out`. Where the file system can, an old folder and the
+// new one change places in one step; what `partial` then names is removed later.
+Result<void> move_into_place(const fs::path& partial, const fs::path& out) {
+  std::error_code ec;
+  if (fs::exists(out, ec)) {
+    if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, out.c_str(), RENAME_EXCHANGE) == 0) {
+      return {};
+    }
+    fs::remove_all(out, ec);
+  }
+  fs::rename(partial, out, ec);
+  if (!ec) return {};
+  return io_error(
+      str_cat("cannot rename ", partial.string(), " to ", out.string(), ": ", ec.message()));
+}
 
 std::vector<TensorDecl> declare(const CheckpointReader& reader, const QuantizePlan& plan) {
   std::vector<TensorDecl> decls;
@@ -164,6 +216,7 @@ Result<int64_t> verify(CheckpointReader& source, const std::string& out, const Q
       if (!std::ranges::equal(original.bytes(), copy.bytes())) {
         return corrupt(str_cat(out, ": ", t.source, " differs from its source after writing"));
       }
+      written->release(t.source);
     } else {
       MX8_TRY(const TensorData codes, written->load_whole(t.module + ".weight"));
       MX8_TRY(const TensorData scales, written->load_whole(t.module + ".weight_scale"));
@@ -181,6 +234,8 @@ Result<int64_t> verify(CheckpointReader& source, const std::string& out, const Q
         }
         ++verified;
       }
+      written->release(t.module + ".weight");
+      written->release(t.module + ".weight_scale");
     }
     source.release(t.source);
   }
@@ -260,18 +315,12 @@ Result<QuantizeReport> quantize_checkpoint(const std::string& in, const std::str
     return invalid_argument(str_cat(in, " is already quantised (", source_plan.dialect(),
                                     "); quantise its BF16 original"));
   }
-  const bool exists = fs::exists(out);
-  if (exists && !options.overwrite) {
-    return invalid_argument(str_cat(out, " exists; choose another folder or pass --overwrite"));
-  }
-  std::error_code ec;
-  if (exists && fs::equivalent(in, out, ec)) {
-    return invalid_argument(str_cat("the result cannot replace its source, ", in));
-  }
+  MX8_TRY(const fs::path target, output_folder(in, out, options.overwrite));
   MX8_TRY(std::unique_ptr<CheckpointReader> reader, CheckpointReader::open(in));
   MX8_TRY(const QuantizePlan plan, plan_quantisation(*reader, config.tie_word_embeddings, options));
 
-  PartialFolder partial(fs::path(out).lexically_normal().string() + ".partial");
+  const PartialFolder partial(target.string() + ".partial");
+  std::error_code ec;
   fs::remove_all(partial.path(), ec);
   fs::create_directories(partial.path(), ec);
   if (ec) return io_error(str_cat("cannot make ", partial.path().string(), ": ", ec.message()));
@@ -298,12 +347,7 @@ Result<QuantizeReport> quantize_checkpoint(const std::string& in, const std::str
   }
   MX8_RETURN_IF_ERROR(copy_companions(in, partial.path()));
   MX8_RETURN_IF_ERROR(write_configs(in, partial.path(), plan, options));
-  if (exists) fs::remove_all(out, ec);
-  fs::rename(partial.path(), out, ec);
-  if (ec)
-    return io_error(
-        str_cat("cannot rename ", partial.path().string(), " to ", out, ": ", ec.message()));
-  partial.keep();
+  MX8_RETURN_IF_ERROR(move_into_place(partial.path(), target));
   return report;
 }
 

@@ -45,7 +45,8 @@ struct QuantizeReport {
   std::vector<std::string> files;  // weight files written
 };
 
-// `out` must not exist unless options.overwrite. The work is done in "<out>.partial", which is
+// `out` must not exist or be empty; with options.overwrite it may also be a checkpoint, which stays
+// until the new one is complete, but never hold `in`. The work is done in "<out>.partial", which is
 // renamed at the end: an interrupted run leaves nothing that looks like a model.
 Result<QuantizeReport> quantize_checkpoint(const std::string& in, const std::string& out,
                                            const QuantizeOptions& options, ThreadPool& pool);

@@ -1,7 +1,10 @@
 #include "quantizer/quantizer.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -183,6 +186,21 @@ TEST_F(QuantizerTest, CopiesCompanionsAndNoStrayWeights) {
   EXPECT_EQ(names, (std::set<std::string>{"config.json", "model.safetensors", "tokenizer.json"}));
 }
 
+TEST_F(QuantizerTest, TheScaleRuleIsRecorded) {
+  const std::string in = make_source(block());
+  std::set<std::string> files;
+  for (ScaleRule rule : {ScaleRule::kRceil, ScaleRule::kFloor, ScaleRule::kCompressedTensors}) {
+    const std::string name(scale_rule_name(rule));
+    QuantizeOptions options;
+    options.scale_rule = rule;
+    ASSERT_TRUE(quantize(in, path(name), options).ok());
+    const std::string file = text(path(name) + "/model.safetensors");
+    EXPECT_NE(file.find("\"mx8_scale_rule\":\"" + name + "\""), std::string::npos);
+    files.insert(file);
+  }
+  EXPECT_EQ(files.size(), 3u);
+}
+
 TEST_F(QuantizerTest, ShardsWithAnIndex) {
   const std::string in = make_source(block());
   QuantizeOptions options;
@@ -269,6 +287,88 @@ TEST_F(QuantizerTest, OverwritesOnlyWhenAsked) {
   EXPECT_TRUE(quantize(in, path("out"), options).ok());
   EXPECT_NE(quantize(in, in, options).error().message.find("cannot replace its source"), std::string::npos);
   EXPECT_TRUE(fs::exists(in + "/model.safetensors"));
+}
+
+// Each row: a name for the result, what lies there before, and the refusal (empty: it is written).
+TEST_F(QuantizerTest, WhereTheResultMayGo) {
+  const std::string in = make_source(block());
+  ASSERT_TRUE(quantize(in, path("old")).ok());
+  fs::create_directories(path("empty"));
+  fs::create_directories(path("parent"));
+  fs::copy(in, path("parent/source"));
+  std::ofstream(path("parent/config.json")) << "{}";
+  fs::create_directories(path("letters"));
+  std::ofstream(path("letters/letter.txt")) << "precious";
+  std::ofstream(path("file")) << "precious";
+  fs::create_directory_symlink("old", path("link"));
+  fs::create_directory_symlink("gone", path("loose"));
+  struct Row {
+    std::string in;
+    std::string out;
+    bool overwrite;
+    std::string message;
+    std::string result;  // the folder that then holds the model
+  };
+  const Row rows[] = {
+      {in, path("slash/"), false, "", "slash"},
+      {in, path("deep/er/one"), false, "", "deep/er/one"},
+      {in, path("deep/../up"), false, "", "up"},
+      {in, path("empty"), false, "", "empty"},
+      {in, path("old"), true, "", "old"},
+      {in, path("link"), true, "", "old"},
+      {in, in + "/inside", false, "", "source/inside"},
+      {in, path("link"), false, "--overwrite", ""},
+      {in, path("old"), false, "--overwrite", ""},
+      {in, path("loose"), true, "is not a folder", ""},
+      {in, path("file"), true, "is not a folder", ""},
+      {in, path("letters"), true, "holds files but no config.json", ""},
+      {path("parent/source"), path("parent"), true, "cannot replace its source", ""},
+      {in, "", false, "''", ""},
+      {in, "/", true, "cannot replace its source", ""},
+      {in, path("file/x"), false, "Not a directory", ""},
+      {in, "/proc/x", false, "/proc/x.partial", ""},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.out);
+    QuantizeOptions options;
+    options.overwrite = row.overwrite;
+    const auto report = quantize(row.in, row.out, options);
+    EXPECT_EQ(report.ok(), row.message.empty());
+    if (!report.ok()) {
+      EXPECT_NE(report.error().message.find(row.message), std::string::npos)
+          << report.error().message;
+    }
+    if (!row.result.empty()) {
+      EXPECT_EQ(config(path(row.result)).count("quantization_config"), 1u);
+      EXPECT_FALSE(fs::exists(path(row.result) + ".partial"));
+    }
+  }
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(text(path("file")), "precious");
+  EXPECT_EQ(text(path("letters/letter.txt")), "precious");
+  EXPECT_TRUE(fs::exists(path("parent/source/model.safetensors")));
+}
+
+TEST_F(QuantizerTest, AKilledRunLeavesNoModelAndCanBeRepeated) {
+  const std::string in = make_source(block());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    QuantizeOptions options;
+    options.progress = [](uint64_t done, uint64_t total, const std::string&) {
+      if (2 * done > total) ::raise(SIGKILL);
+    };
+    (void)quantize(in, path("out"), options);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_FALSE(fs::exists(path("out")));
+  ASSERT_TRUE(fs::exists(path("out.partial")));
+  EXPECT_FALSE(fs::exists(path("out.partial/config.json")));
+  EXPECT_FALSE(CheckpointReader::open(path("out.partial")).ok());
+  EXPECT_TRUE(quantize(in, path("out")).ok());
+  EXPECT_FALSE(fs::exists(path("out.partial")));
 }
 
 TEST(ModuleRole, Table) {

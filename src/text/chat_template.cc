@@ -18,7 +18,7 @@ constexpr uint64_t kMaxFile = 64 << 20;
 
 bool exists(const std::string& path) {
   struct stat info {};
-  return ::stat(path.c_str(), &info) == 0;
+  return ::lstat(path.c_str(), &info) == 0;
 }
 
 Result<std::string> read_text(const std::string& path) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "text/utf8.h"
 
 namespace mx8::text {
@@ -110,6 +112,7 @@ TEST(Utf8, ReplacesMaximalInvalidParts) {
     EXPECT_EQ(whole, row.expected);
     EXPECT_EQ(append_lossy(partial, row.bytes, true), row.bytes.size() - row.held);
     EXPECT_EQ(is_valid_utf8(row.bytes), whole == row.bytes);
+    EXPECT_EQ(valid_utf8_prefix(row.bytes), std::min(row.expected.find(r), row.bytes.size()));
   }
 }
 

@@ -74,6 +74,17 @@ bool is_valid_utf8(std::string_view text) {
   return simdjson::validate_utf8(text.data(), text.size());
 }
 
+size_t valid_utf8_prefix(std::string_view text) {
+  if (is_valid_utf8(text)) return text.size();
+  size_t at = 0;
+  while (at < text.size()) {
+    const Step step = classify(text.substr(at));
+    if (step.kind != Step::kValid) break;
+    at += step.size;
+  }
+  return at;
+}
+
 size_t append_lossy(std::string& out, std::string_view bytes, bool more_may_follow) {
   size_t at = 0;
   while (at < bytes.size()) {

@@ -27,6 +27,8 @@ inline CodePoint decode_valid(const char* p) {
 void append_utf8(std::string& out, uint32_t code_point);
 
 bool is_valid_utf8(std::string_view text);
+// Bytes before the first that is not part of a valid character; all of them in valid text.
+size_t valid_utf8_prefix(std::string_view text);
 
 // Appends `bytes` to `out`; every maximal invalid part becomes one U+FFFD. Returns how many bytes
 // were used: all of them, or, with `more_may_follow`, all but the start of a character cut short.
