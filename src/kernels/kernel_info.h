@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/cuda/cuda_units.h"
 #include "pack/audit.h"
 #include "pack/layout.h"
 #include "runtime/device_caps.h"
@@ -57,11 +58,15 @@ struct LinearProblem {
   int64_t max_m = 8192;       // the most tokens of one step
   WeightAudit audit;          // of the weight; elements == 0 when it isn't known yet
   int experts = 0;            // 0: not an MoE layer
+  RowOrder order = RowOrder::kPlain;  // in which the rows are packed
 };
 
 struct Preference {
   std::string backend;        // a backend_name that is demanded, or "" (--linear-backend, MX8_LINEAR_BACKEND)
   ActivationMode activations = ActivationMode::kAuto;
+  // Plan as a program built for every GPU would, and say in the plan what this one lacks: for
+  // doctor and tests. A layer that is to run leaves it off.
+  bool any_build = false;
 };
 
 // A family of kernels of one backend: it covers all M with the same resident bytes.
@@ -74,9 +79,9 @@ struct KernelInfo {
   int min_scale;
   int max_scale;
   bool grouped;               // also runs the experts of an MoE layer
-  bool built;                 // false: known, but not part of this program
-  // "" if the kernel runs this problem on this device, else the reason why not. Called after the
-  // common conditions (built, scale range, backend) hold.
+  cuda::Unit unit;            // of GPU code that it lies in; kNone on CPUs
+  bool ran;                   // GPU: it was run and tested on an SM90; false: compiled only
+  // "" if the kernel runs this problem on this device, else the reason why not.
   std::string (*refuse)(const DeviceCaps&, const LinearProblem&, const Preference&);
 };
 
@@ -90,7 +95,7 @@ struct Refusal {
 struct PlanBucket {
   int64_t max_m = 0;          // inclusive; the last bucket reaches the problem's max_m
   const KernelInfo* kernel = nullptr;
-  int variant = 0;            // a kernel's own instance number, 0 when it has one
+  std::string instance;       // of the kernel, as gemm_plan.h names it; "" when it has only one
 };
 
 struct LinearPlan {
@@ -98,7 +103,8 @@ struct LinearPlan {
   LayoutId layout = LayoutId::kRowMajor;
   ActLayout activations = ActLayout::kF32;
   std::vector<PlanBucket> buckets;
-  std::vector<Refusal> refused;  // every backend tried before the chosen one, with the reason
+  std::vector<Refusal> refused;  // every kernel tried before the chosen one, with the reason
+  std::string missing;           // what this program lacks to run it ("" unless Preference::any_build)
 
   const PlanBucket& bucket(int64_t m) const;
 };

@@ -1,11 +1,35 @@
-// The table of kernel families. A family not in this program has built = false and says so.
+// The table of kernel families. Each row says what it needs; whether this program holds its machine
+// code is asked of the build (cuda_units.h) by the selector.
+#include <algorithm>
+#include <initializer_list>
+
 #include "base/strings.h"
 #include "kernels/select.h"
 #include "mx/row_fold.h"
+#include "pack/mma_fragment_map.h"
 
 namespace mx8 {
 
 namespace {
+
+using cuda::Unit;
+
+constexpr int64_t kMaxQuantizedK = 32768;   // quantize_tokens.h
+constexpr int64_t kLeastBlockScaled = 128;  // one tile of rows, one scale atom of K
+
+// "" where the device is one of `sms`.
+std::string refuse_device(const DeviceCaps& caps, std::initializer_list<int> sms) {
+  if (std::find(sms.begin(), sms.end(), caps.sm) != sms.end()) return "";
+  std::vector<std::string> names;
+  for (int sm : sms) names.push_back(str_cat("SM", sm));
+  return str_cat("is for ", join(names, ", "), "; this is SM", caps.sm);
+}
+
+std::string refuse_type(const LinearProblem& p, DType wanted) {
+  if (p.activation == wanted) return "";
+  return str_cat("takes ", dtype_name(wanted), " activations, this layer has ",
+                 dtype_name(p.activation));
+}
 
 bool wants_quantised_activations(const LinearProblem& p, const Preference& pref) {
   if (pref.activations == ActivationMode::kFp8) return true;
@@ -13,7 +37,11 @@ bool wants_quantised_activations(const LinearProblem& p, const Preference& pref)
          p.weight.activations == ActivationScheme::kDynamicMxfp8;
 }
 
-std::string activations_reason(const LinearProblem& p, const Preference& pref) {
+// For kernels that quantise activations of 16 bits.
+std::string refuse_quantising(const LinearProblem& p, const Preference& pref) {
+  if (p.activation != DType::kBF16 && p.activation != DType::kF16) {
+    return str_cat("quantises BF16 or F16 activations, this layer has ", dtype_name(p.activation));
+  }
   if (wants_quantised_activations(p, pref)) return "";
   return pref.activations == ActivationMode::kBf16
              ? "quantises activations, and --activations bf16 forbids it"
@@ -21,24 +49,37 @@ std::string activations_reason(const LinearProblem& p, const Preference& pref) {
 }
 
 std::string refuse_block_scaled(const DeviceCaps& caps, const LinearProblem& p,
-                                const Preference& pref) {
-  // SM11x has the instructions too, but no kernel of ours targets it.
-  if (caps.sm != 100 && caps.sm != 103 && caps.sm != 120 && caps.sm != 121) {
-    return str_cat("needs block-scaled tensor cores (SM100, SM103, SM120, SM121), this is SM", caps.sm);
+                                const Preference& pref, std::initializer_list<int> sms) {
+  std::string reason = refuse_device(caps, sms);
+  if (!reason.empty()) return reason;
+  if (p.n < kLeastBlockScaled || p.k < kLeastBlockScaled) {
+    return str_cat("needs N and K of at least ", kLeastBlockScaled, ", this layer has ", p.n, " x ",
+                   p.k);
   }
-  if (p.n < 128 || p.k < 128) {
-    return str_cat("needs N and K of at least 128, this layer has ", p.n, " x ", p.k);
-  }
-  return activations_reason(p, pref);
+  return refuse_quantising(p, pref);
 }
 
+std::string refuse_sm100_block_scaled(const DeviceCaps& caps, const LinearProblem& p,
+                                      const Preference& pref) {
+  std::string reason = refuse_block_scaled(caps, p, pref, {100, 103});
+  return reason.empty() ? caps.cublaslt_missing : reason;
+}
+
+std::string refuse_sm120_block_scaled(const DeviceCaps& caps, const LinearProblem& p,
+                                      const Preference& pref) {
+  return refuse_block_scaled(caps, p, pref, {120, 121});
+}
+
+template <int kSm>
 std::string refuse_fp8_folded(const DeviceCaps& caps, const LinearProblem& p,
                               const Preference& pref) {
-  if (caps.sm != 89 && caps.sm != 90) {
-    return str_cat("needs FP8 tensor cores without block scaling (SM89, SM90), this is SM", caps.sm);
-  }
-  std::string reason = activations_reason(p, pref);
+  std::string reason = refuse_device(caps, {kSm});
+  if (reason.empty()) reason = refuse_quantising(p, pref);
   if (!reason.empty()) return reason;
+  if (p.k > kMaxQuantizedK) {
+    return str_cat("quantises tokens of at most ", kMaxQuantizedK, " features, this layer has K ",
+                   p.k);
+  }
   if (p.audit.row_fold_error > kMaxRowFoldError) {
     return str_cat("row folding would change this matrix by ", p.audit.row_fold_error,
                    ", the gate is ", kMaxRowFoldError);
@@ -46,13 +87,29 @@ std::string refuse_fp8_folded(const DeviceCaps& caps, const LinearProblem& p,
   return "";
 }
 
-std::string refuse_w8a16(const DeviceCaps& caps, const LinearProblem& p, const Preference&) {
-  if (caps.sm < 80) return str_cat("needs BF16 tensor cores (SM80 and later), this is SM", caps.sm);
-  if (p.activation == DType::kF16 && p.audit.row_fold_error > kMaxRowFoldError) {
-    return str_cat("FP16 activations need a foldable matrix; folding changes this one by ",
-                   p.audit.row_fold_error);
-  }
-  return "";
+// FP16 codes are relative to the largest block of the row.
+std::string refuse_spread(const LinearProblem& p) {
+  if (p.audit.row_spread <= -kFp16MinRelativeExponent) return "";
+  return str_cat("FP16 holds a row's blocks down to 2^", kFp16MinRelativeExponent,
+                 " of its largest, this matrix goes down to 2^-", p.audit.row_spread);
+}
+
+template <DType kType>
+std::string refuse_sixteen_bits(const LinearProblem& p) {
+  std::string reason = refuse_type(p, kType);
+  return reason.empty() && kType == DType::kF16 ? refuse_spread(p) : reason;
+}
+
+template <DType kType>
+std::string refuse_sm90_w8a16(const DeviceCaps& caps, const LinearProblem& p, const Preference&) {
+  std::string reason = refuse_device(caps, {90});
+  return reason.empty() ? refuse_sixteen_bits<kType>(p) : reason;
+}
+
+template <DType kType>
+std::string refuse_sm80_w8a16(const DeviceCaps& caps, const LinearProblem& p, const Preference&) {
+  std::string reason = refuse_device(caps, {80, 86, 89, 100, 103, 120, 121});
+  return reason.empty() ? refuse_sixteen_bits<kType>(p) : reason;
 }
 
 template <CpuIsa kIsa>
@@ -60,44 +117,72 @@ std::string refuse_cpu(const DeviceCaps& caps, const LinearProblem& p, const Pre
   if (caps.isa < kIsa) {
     return str_cat("needs ", cpu_isa_name(kIsa), ", this CPU offers ", cpu_isa_name(caps.isa));
   }
-  return "";
+  return kIsa == CpuIsa::kAmx ? "no kernel uses AMX yet" : "";
 }
 
+template <DType kType>
 std::string refuse_emulation(const DeviceCaps& caps, const LinearProblem& p, const Preference&) {
-  if (caps.sm < 80 && p.audit.row_fold_error > kMaxRowFoldError) {
-    return str_cat("decodes to FP16 on SM", caps.sm, " and needs a foldable matrix; folding changes"
-                   " this one by ", p.audit.row_fold_error);
+  std::string reason = refuse_device(caps, {75, 80, 86, 89, 90, 100, 103, 120, 121});
+  if (!reason.empty()) return reason;
+  if (kType == DType::kBF16 && caps.sm < 80) {
+    return str_cat("SM", caps.sm, " has no BF16 tensor cores; FP16 activations would run");
   }
-  return "";
+  reason = refuse_sixteen_bits<kType>(p);
+  return reason.empty() ? caps.cublaslt_missing : reason;
 }
 
-constexpr KernelInfo kBlockScaledSm100 = {
+constexpr bool kRan = true;     // on an SM90, the one GPU that mx8 was run on
+constexpr bool kNeverRan = false;
+
+constexpr KernelInfo kSm100BlockScaled = {
     "sm100_mxfp8_gemm", Backend::kBlockScaled, LayoutId::kSm100Mx, ActLayout::kMxSf128x4,
-    0, 254, false, false, refuse_block_scaled};
-constexpr KernelInfo kFp8FoldedSm90 = {
+    0, 254, false, Unit::kQuantizeMx, kNeverRan, refuse_sm100_block_scaled};
+constexpr KernelInfo kSm120BlockScaled = {
+    "sm120_mxfp8_gemm", Backend::kBlockScaled, LayoutId::kSm100Mx, ActLayout::kMxSf128x4,
+    0, 254, false, Unit::kSm120, kNeverRan, refuse_sm120_block_scaled};
+constexpr KernelInfo kSm90Fp8 = {
     "sm90_fp8_gemm", Backend::kFp8Folded, LayoutId::kMmaFragment, ActLayout::kFp8TokenFragment,
-    0, 254, false, false, refuse_fp8_folded};
-constexpr KernelInfo kW8A16Sm80 = {
-    "sm80_mxfp8_gemm", Backend::kW8A16, LayoutId::kMmaFragment, ActLayout::kBf16,
-    7, 254, false, false, refuse_w8a16};
+    0, 254, false, Unit::kSm90, kRan, refuse_fp8_folded<90>};
+constexpr KernelInfo kSm89Fp8 = {
+    "sm89_fp8_gemm", Backend::kFp8Folded, LayoutId::kMmaFragment, ActLayout::kFp8TokenFragment,
+    0, 254, false, Unit::kSm89, kRan, refuse_fp8_folded<89>};
+// BF16: the scale byte is the exponent of a multiplier (mma_fragment_map.h). FP16: see refuse_spread.
+constexpr KernelInfo kSm90Bf16 = {
+    "sm90_mxfp8_gemm_bf16", Backend::kW8A16, LayoutId::kMmaFragment, ActLayout::kBf16,
+    3, 134, false, Unit::kSm90, kRan, refuse_sm90_w8a16<DType::kBF16>};
+constexpr KernelInfo kSm90Fp16 = {
+    "sm90_mxfp8_gemm_fp16", Backend::kW8A16, LayoutId::kMmaFragment, ActLayout::kFp16,
+    0, 254, false, Unit::kSm90, kRan, refuse_sm90_w8a16<DType::kF16>};
+constexpr KernelInfo kSm80Bf16 = {
+    "sm80_mxfp8_gemm_bf16", Backend::kW8A16, LayoutId::kMmaFragment, ActLayout::kBf16,
+    3, 134, false, Unit::kSm80, kRan, refuse_sm80_w8a16<DType::kBF16>};
+constexpr KernelInfo kSm80Fp16 = {
+    "sm80_mxfp8_gemm_fp16", Backend::kW8A16, LayoutId::kMmaFragment, ActLayout::kFp16,
+    0, 254, false, Unit::kSm80, kRan, refuse_sm80_w8a16<DType::kF16>};
 constexpr KernelInfo kAmx = {
     "amx_mxfp8_linear", Backend::kCpuAmx, LayoutId::kCpuPanel16, ActLayout::kF32,
-    10, 246, true, false, refuse_cpu<CpuIsa::kAmx>};
+    10, 246, true, Unit::kNone, kRan, refuse_cpu<CpuIsa::kAmx>};
 constexpr KernelInfo kAvx512 = {
     "avx512_mxfp8_linear", Backend::kCpuAvx512, LayoutId::kCpuPanel16, ActLayout::kF32,
-    0, 246, true, true, refuse_cpu<CpuIsa::kAvx512>};
+    0, 246, true, Unit::kNone, kRan, refuse_cpu<CpuIsa::kAvx512>};
 constexpr KernelInfo kAvx2 = {
     "avx2_mxfp8_linear", Backend::kCpuAvx2, LayoutId::kCpuPanel8, ActLayout::kF32,
-    0, 246, true, true, refuse_cpu<CpuIsa::kAvx2>};
+    0, 246, true, Unit::kNone, kRan, refuse_cpu<CpuIsa::kAvx2>};
 constexpr KernelInfo kScalar = {
     "scalar_mxfp8_linear", Backend::kCpuScalar, LayoutId::kRowMajor, ActLayout::kF32,
-    0, 254, true, true, refuse_cpu<CpuIsa::kScalar>};
-constexpr KernelInfo kEmulation = {
-    "emulated_mxfp8_gemm", Backend::kEmulation, LayoutId::kRowMajor, ActLayout::kBf16,
-    0, 254, false, false, refuse_emulation};
+    0, 254, true, Unit::kNone, kRan, refuse_cpu<CpuIsa::kScalar>};
+// BF16: 247 and above overflow; below 3 a weight is rounded to a multiple of BF16's smallest number.
+constexpr KernelInfo kEmulationBf16 = {
+    "emulated_mxfp8_gemm_bf16", Backend::kEmulation, LayoutId::kMmaFragment, ActLayout::kBf16,
+    0, 246, false, Unit::kEmulation, kRan, refuse_emulation<DType::kBF16>};
+constexpr KernelInfo kEmulationFp16 = {
+    "emulated_mxfp8_gemm_fp16", Backend::kEmulation, LayoutId::kMmaFragment, ActLayout::kFp16,
+    0, 254, false, Unit::kEmulation, kRan, refuse_emulation<DType::kF16>};
 
 constexpr const KernelInfo* kRegistry[] = {
-    &kBlockScaledSm100, &kFp8FoldedSm90, &kW8A16Sm80, &kAmx, &kAvx512, &kAvx2, &kScalar, &kEmulation,
+    &kSm100BlockScaled, &kSm120BlockScaled, &kSm90Fp8,  &kSm89Fp8, &kSm90Bf16,
+    &kSm90Fp16,         &kSm80Bf16,         &kSm80Fp16, &kAmx,     &kAvx512,
+    &kAvx2,             &kScalar,           &kEmulationBf16,       &kEmulationFp16,
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/strings.h"
+#include "pack/mma_fragment_map.h"
 
 namespace mx8 {
 
@@ -60,8 +61,21 @@ std::string refusal(const KernelInfo& kernel, const DeviceCaps& caps, const Line
     return str_cat("exact for scale bytes ", kernel.min_scale, "..", kernel.max_scale,
                    ", this matrix has ", problem.audit.min_scale, "..", problem.audit.max_scale);
   }
-  if (!kernel.built) return "not built";
-  return "";
+  return preference.any_build ? "" : cuda::missing_unit(kernel.unit, caps.sm);
+}
+
+std::vector<PlanBucket> buckets_of(const KernelInfo& kernel, const DeviceCaps& caps,
+                                   const LinearProblem& problem) {
+  std::vector<PlanBucket> buckets;
+  if (kernel.backend == Backend::kW8A16 || kernel.backend == Backend::kFp8Folded) {
+    for (cuda::GemmBucket& b : cuda::plan_gemm(gemm_problem(caps, problem, kernel.activations))) {
+      buckets.push_back({b.max_m, &kernel, b.choice.name()});
+    }
+  } else {
+    buckets.push_back(
+        {problem.max_m, &kernel, kernel.backend == Backend::kEmulation ? "emulation" : ""});
+  }
+  return buckets;
 }
 
 Result<LinearPlan> select(const DeviceCaps& caps, const LinearProblem& problem,
@@ -71,6 +85,7 @@ Result<LinearPlan> select(const DeviceCaps& caps, const LinearProblem& problem,
                                     " cannot be run: N must be at least 1 and K a positive multiple"
                                     " of 32"));
   }
+  MX8_CHECK(problem.max_m >= 1 && problem.max_m <= INT32_MAX, problem.max_m);
   if (!problem.weight.is_mxfp8()) {
     return invalid_argument(str_cat("not an MXFP8 weight: ", describe(problem.weight)));
   }
@@ -90,7 +105,8 @@ Result<LinearPlan> select(const DeviceCaps& caps, const LinearProblem& problem,
       plan.backend = kernel->backend;
       plan.layout = kernel->layout;
       plan.activations = kernel->activations;
-      plan.buckets = {{problem.max_m, kernel, 0}};
+      plan.buckets = buckets_of(*kernel, caps, problem);
+      plan.missing = cuda::missing_unit(kernel->unit, caps.sm);
       return plan;
     }
     plan.refused.push_back({kernel->name, kernel->backend, std::move(reason)});
@@ -99,7 +115,9 @@ Result<LinearPlan> select(const DeviceCaps& caps, const LinearProblem& problem,
   std::vector<std::string> names;
   for (const Refusal& r : plan.refused) {
     names.emplace_back(backend_name(r.backend));
-    if (preference.backend.empty() || preference.backend == backend_name(r.backend)) {
+    // What is for the other kind of device goes without saying, unless it was demanded.
+    const bool here = is_cpu_backend(r.backend) == (caps.kind == DeviceKind::kCpu);
+    if (preference.backend.empty() ? here : preference.backend == backend_name(r.backend)) {
       reasons += str_cat(reasons.empty() ? "" : "; ", r.kernel, ": ", r.reason);
     }
   }
@@ -124,6 +142,28 @@ Result<LinearPlan> select_mxfp8_moe_backend(const DeviceCaps& caps, const Linear
                                             const Preference& preference) {
   MX8_CHECK(problem.experts > 0, problem.experts);
   return select(caps, problem, preference);
+}
+
+cuda::GemmProblem gemm_problem(const DeviceCaps& caps, const LinearProblem& problem,
+                               ActLayout layout) {
+  cuda::GemmProblem out;
+  out.act = layout == ActLayout::kFp8TokenFragment ? cuda::Act::kFp8
+            : layout == ActLayout::kFp16           ? cuda::Act::kFp16
+                                                   : cuda::Act::kBf16;
+  out.rows = fragment_packed_rows(problem.n, problem.order);
+  out.k = problem.k;
+  out.max_m = static_cast<int>(problem.max_m);
+  out.sm = caps.sm;
+  out.sms = caps.multiprocessors;
+  out.cublaslt = caps.cublaslt_missing.empty();
+  return out;
+}
+
+std::string unverified(const DeviceCaps& caps, const LinearPlan& plan) {
+  if (caps.kind == DeviceKind::kCpu || caps.sm == 90) return "";
+  return plan.buckets.front().kernel->ran
+             ? "compile-verified only on this kind of GPU: the kernel was run on an SM90 only"
+             : "compile-verified only: never run on this kind of GPU";
 }
 
 }  // namespace mx8

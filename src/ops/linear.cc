@@ -76,10 +76,8 @@ Result<LinearPlan> plan_parts(const DeviceCaps& caps, const LinearSpec& spec,
   problem.activation = spec.activation;
   problem.max_m = spec.max_m;
   problem.experts = experts;
+  problem.order = spec.order;
   MX8_TRY(problem.audit, audit_parts(caps, spec, parts));
-  Preference preference = spec.preference;
-  if (caps.kind == DeviceKind::kCpu && preference.backend.empty())
-    preference.backend = "cpu-scalar";
   auto plan = experts > 0 ? select_mxfp8_moe_backend(caps, problem, spec.preference)
                           : select_mxfp8_linear_backend(caps, problem, spec.preference);
   if (!plan.ok()) return Error{plan.error().code, str_cat(spec.name, ": ", plan.error().message)};

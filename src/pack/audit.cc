@@ -17,6 +17,7 @@ void WeightAudit::merge(const WeightAudit& other) {
   elements += other.elements;
   min_scale = std::min(min_scale, other.min_scale);
   max_scale = std::max(max_scale, other.max_scale);
+  row_spread = std::max(row_spread, other.row_spread);
   row_fold_error = std::max(row_fold_error, other.row_fold_error);
 }
 
@@ -24,7 +25,9 @@ WeightAudit audit_weight(const MxView& view, bool with_fold) {
   WeightAudit audit;
   audit.elements = view.rows * view.cols;
   const int64_t blocks = view.rows * view.blocks_per_row();
+  int row_low = 255, row_high = 0;  // of the row so far
   for (int64_t b = 0; b < blocks; ++b) {
+    if (b % view.blocks_per_row() == 0) row_low = 255, row_high = 0;
     const uint8_t* codes = view.codes + b * kMxBlock;
     int nan = 0, subnormal = 0;
     uint8_t any = 0;
@@ -43,6 +46,9 @@ WeightAudit audit_weight(const MxView& view, bool with_fold) {
     } else {
       audit.min_scale = std::min(audit.min_scale, scale);
       audit.max_scale = std::max(audit.max_scale, scale);
+      row_low = std::min(row_low, scale);
+      row_high = std::max(row_high, scale);
+      audit.row_spread = std::max(audit.row_spread, row_high - row_low);
     }
   }
   if (with_fold && audit.finite()) audit.row_fold_error = mx_row_fold_error(view);

@@ -17,6 +17,7 @@ struct WeightAudit {
   // Over blocks that are not all zero; min > max when there is none.
   int min_scale = 255;
   int max_scale = 0;
+  int row_spread = 0;           // most powers of two that such a block lies below its row's largest
   double row_fold_error = 0;    // relative Frobenius norm, see mx/row_fold.h
 
   // True if the matrix holds no NaN of either kind.

@@ -45,6 +45,17 @@ TEST(Audit, ZeroBlocksDoNotCountForTheScaleRange) {
   EXPECT_TRUE(audit_weight(zero.view()).scales_within(1, 2));
 }
 
+// The distance counts within a row, not across rows, and between blocks that hold something.
+TEST(Audit, RowSpread) {
+  MxMatrix m(3, 96);
+  for (auto& c : m.codes) c = 0x38;
+  m.scales = {120, 117, 119, 90, 91, 90, 100, 20, 104};
+  for (int i = 2 * 96 + 32; i < 2 * 96 + 64; ++i) m.codes[i] = 0x80;
+  EXPECT_EQ(audit_weight(m.view()).row_spread, 4);
+  EXPECT_EQ(audit_weight(m.view().rows_slice(0, 2)).row_spread, 3);
+  EXPECT_EQ(audit_weight(m.view().rows_slice(1, 1)).row_spread, 1);
+}
+
 TEST(Audit, MergeIsTheAuditOfTheStack) {
   std::mt19937 rng(2);
   MxMatrix m(6, 96);
@@ -58,6 +69,7 @@ TEST(Audit, MergeIsTheAuditOfTheStack) {
   EXPECT_EQ(merged.min_scale, whole.min_scale);
   EXPECT_EQ(merged.max_scale, whole.max_scale);
   EXPECT_EQ(merged.elements, whole.elements);
+  EXPECT_EQ(merged.row_spread, whole.row_spread);
 }
 
 TEST(RowOrder, InterleavingIsAPermutation) {

@@ -21,6 +21,7 @@ struct DeviceCaps {
   int sm = 0;                 // GPU: compute capability, 10 * major + minor (90, 103, 121)
   int multiprocessors = 0;    // GPU
   int shared_memory_per_block = 0;  // GPU: bytes a block may opt in to
+  std::string cublaslt_missing;     // GPU: why cuBLASLt cannot be opened, "" where it can
   bool forced = false;        // made from a name, not read off a device
 };
 

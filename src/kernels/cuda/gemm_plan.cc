@@ -138,6 +138,8 @@ std::vector<GemmBucket> plan_gemm(const GemmProblem& p) {
       const GemmMeasurement* row = nearest(table, p.rows, p.k, m);
       c = fitted(GemmChoice::parse(row->kernel), *row, p.rows, p.k);
       if (p.act == Act::kFp16) c = for_fp16(c, m);
+      // The kernel of the next fewer tokens takes the place of a library that is not there.
+      if (c.family == GemmChoice::Family::kEmulation && !p.cublaslt) c = plan.back().choice;
     } else if (p.sm >= 80) {
       c = sm80_choice(p, bound);
     }

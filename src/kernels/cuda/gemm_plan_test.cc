@@ -85,6 +85,23 @@ TEST(GemmPlan, FamiliesFollowTheCapability) {
     }
 }
 
+// Without cuBLASLt no bucket of a GPU that has kernels needs it.
+TEST(GemmPlan, WithoutTheLibraryNothingIsEmulated) {
+  bool emulated = false;
+  for (int64_t rows : {2048, 5120, 57344})
+    for (Act act : {Act::kBf16, Act::kFp16, Act::kFp8}) {
+      GemmProblem p{act, rows, 2048, 8192, 90, 132};
+      for (const GemmBucket& b : plan_gemm(p))
+        emulated |= b.choice.family == GemmChoice::Family::kEmulation;
+      p.cublaslt = false;
+      const auto plan = plan_gemm(p);
+      EXPECT_EQ(plan.back().max_m, 8192);
+      for (const GemmBucket& b : plan)
+        EXPECT_NE(b.choice.family, GemmChoice::Family::kEmulation) << rows << " M " << b.max_m;
+    }
+  EXPECT_TRUE(emulated) << "with the library some bucket of these shapes is emulated";
+}
+
 // K = 576 is no multiple of 128; it must not fall off the path that K = 640 takes.
 TEST(GemmPlan, KThatIsNoMultipleOf128TakesTheSamePath) {
   for (int m : {1, 16, 64, 256, 2048}) {
