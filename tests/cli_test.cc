@@ -88,6 +88,102 @@ TEST(Cli, DoctorExplainsEveryDevice) {
   EXPECT_GT(kv["bytes_per_token"], 0);
 }
 
+// For a GPU doctor names the kernel for each number of tokens, what was measured slower than
+// cuBLAS, and what was never run, in every build.
+TEST(Cli, DoctorShowsTheKernelsOfAGpu) {
+  const auto sm90 = json_of(run_mx8("doctor --json", "MX8_FORCE_CAPS=sm90"))["selection"];
+  const auto at = [](const nlohmann::json& selection, const std::string& problem,
+                     const std::string& weights) {
+    for (const auto& s : selection) {
+      if (s["problem"] == problem && s["weights"] == weights) return s;
+    }
+    ADD_FAILURE() << problem << " " << weights << " in " << selection;
+    return nlohmann::json();
+  };
+  const auto w8a16 = at(sm90, "linear 4096 x 4096", "mxfp8 (w8a16)");
+  EXPECT_EQ(w8a16["backend"], "w8a16");
+  EXPECT_EQ(w8a16["kernel"], "sm90_mxfp8_gemm_bf16");
+  EXPECT_EQ(w8a16["unverified"], "");
+  EXPECT_GT(w8a16["buckets"].size(), 3u);
+  int64_t last = 0;
+  for (const auto& b : w8a16["buckets"]) {
+    EXPECT_GT(b["max_m"], last);
+    EXPECT_NE(b["instance"], "");
+    last = b["max_m"];
+  }
+  EXPECT_EQ(last, 8192);
+  EXPECT_FALSE(w8a16["slower_than_bf16_cublas"].empty());
+  for (const auto& s : w8a16["slower_than_bf16_cublas"]) {
+    EXPECT_GT(s["ratio"], 0.2);
+    EXPECT_LT(s["ratio"], 1);
+  }
+  const auto w8a8 = at(sm90, "linear 4096 x 4096", "mxfp8 (w8a8)");
+  EXPECT_EQ(w8a8["kernel"], "sm90_fp8_gemm");
+  EXPECT_EQ(w8a8["activations"], "fp8-token-fragment");
+  EXPECT_TRUE(at(sm90, "128 experts of 1536 x 2048", "mxfp8 (w8a8)").contains("error"));
+  const auto text = run_mx8("doctor", "MX8_FORCE_CAPS=sm90").out;
+  EXPECT_NE(text.find("slower than BF16 cuBLAS at M="), std::string::npos) << text;
+  EXPECT_NE(text.find("measured on an H200"), std::string::npos) << text;
+  EXPECT_NE(text.find("stream/"), std::string::npos) << text;
+  EXPECT_EQ(text.find("compile-verified"), std::string::npos) << text;
+  struct Row {
+    const char* device;
+    const char* kernel;
+    const char* note;
+  };
+  for (const Row& row : {Row{"sm80", "sm80_mxfp8_gemm_bf16", "the kernel was run on an SM90 only"},
+                         {"sm89", "sm89_fp8_gemm", "the kernel was run on an SM90 only"},
+                         {"sm75", "emulated_mxfp8_gemm_fp16", "the kernel was run on an SM90 only"},
+                         {"sm100", "sm100_mxfp8_gemm", "never run on this kind of GPU"},
+                         {"sm121", "sm120_mxfp8_gemm", "never run on this kind of GPU"}}) {
+    const std::string force = std::string("MX8_FORCE_CAPS=") + row.device;
+    const auto s = at(json_of(run_mx8("doctor --json", force))["selection"], "linear 4096 x 4096",
+                      "mxfp8 (w8a8)");
+    EXPECT_EQ(s["kernel"], row.kernel) << row.device;
+    const std::string note = s["unverified"];
+    EXPECT_EQ(note.rfind("compile-verified only", 0), 0u) << row.device << " " << note;
+    EXPECT_NE(note.find(row.note), std::string::npos) << row.device << " " << note;
+    EXPECT_NE(run_mx8("doctor", force).out.find(note), std::string::npos) << row.device;
+  }
+  // A demand is followed or refused with the reason, and activations too.
+  const auto forced = json_of(
+      run_mx8("doctor --json --linear-backend emulation", "MX8_FORCE_CAPS=sm90"))["selection"];
+  EXPECT_EQ(forced[0]["backend"], "emulation");
+  EXPECT_EQ(forced[0]["buckets"][0]["instance"], "emulation");
+  const auto fp8 =
+      json_of(run_mx8("doctor --json --activations fp8", "MX8_FORCE_CAPS=sm90"))["selection"];
+  EXPECT_EQ(at(fp8, "linear 4096 x 4096", "mxfp8 (w8a16)")["backend"], "fp8-folded");
+  const RunResult none = run_mx8("doctor", "MX8_FORCE_CAPS=sm80 MX8_LINEAR_BACKEND=block-scaled");
+  EXPECT_NE(none.out.find("is for SM100, SM103; this is SM80"), std::string::npos) << none.out;
+}
+
+// Libraries and GPUs that are not here are reasons, not failures.
+TEST(Cli, DoctorSaysWhatThereIsOfCuda) {
+  const auto cuda = json_of(run_mx8("doctor --json"))["cuda"];
+  EXPECT_EQ(cuda["built"], json_of(run_mx8("version --json"))["gpu_backend"]);
+  EXPECT_NE(cuda["libcuda"], "");
+  EXPECT_NE(cuda["cublaslt"], "");
+  EXPECT_EQ(cuda["gpus"].empty(), cuda["no_gpus"] != "") << cuda;
+  for (const auto& gpu : cuda["gpus"]) EXPECT_GT(gpu["memory_bytes"], 0);
+  if (cuda["built"]) return;
+  EXPECT_NE(cuda["no_gpus"].get<std::string>().find("MX8_CUDA=ON"), std::string::npos) << cuda;
+  const auto sm90 = json_of(run_mx8("doctor --json", "MX8_FORCE_CAPS=sm90"))["selection"];
+  EXPECT_EQ(sm90[0]["missing"],
+            "not in this program: built without CUDA for SM90 (MX8_CUDA_ARCHITECTURES=90a has it)");
+}
+
+TEST(Cli, AGpuBackendOfAModelIsRefusedPlainly) {
+  for (const char* backend : {"w8a16", "fp8-folded", "block-scaled", "emulation"}) {
+    const RunResult r = run_mx8("bench model " + kTiny + " --prompt 4 --generate 2",
+                                std::string("MX8_LINEAR_BACKEND=") + backend);
+    EXPECT_EQ(r.code, 1);
+    EXPECT_NE(error_line(r).find(std::string("backend ") + backend + " needs a GPU"),
+              std::string::npos)
+        << r.err;
+    EXPECT_NE(error_line(r).find("models run on CPUs only"), std::string::npos) << r.err;
+  }
+}
+
 TEST(Cli, ADeviceThatIsNotHereCannotBeRun) {
   const RunResult r =
       run_mx8("bench model " + kTiny + " --prompt 4 --generate 2", "MX8_FORCE_CAPS=sm90");

@@ -23,6 +23,18 @@ void print_note(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_s
 
 const char* version_string() { return MX8_VERSION; }
 
+void add_activations_option(CLI::App& app, std::string& value) {
+  app.add_option("--activations", value, "What may be done to activations: auto, bf16 or fp8")
+      ->check(CLI::IsMember({"auto", "bf16", "fp8"}))
+      ->capture_default_str();
+}
+
+ActivationMode parse_activations(const std::string& value) {
+  return value == "fp8"    ? ActivationMode::kFp8
+         : value == "bf16" ? ActivationMode::kBf16
+                           : ActivationMode::kAuto;
+}
+
 void ModelFlags::add_to(CLI::App& app) {
   app.add_option("model", model, "Model folder: config.json, model.safetensors, tokenizer.json")
       ->required();
@@ -43,9 +55,7 @@ void ModelFlags::add_to(CLI::App& app) {
   app.add_option("--linear-backend", linear_backend,
                  "Demand a backend for MXFP8 layers (mx8 doctor lists them)")
       ->envname("MX8_LINEAR_BACKEND");
-  app.add_option("--activations", activations, "What may be done to activations: auto, bf16 or fp8")
-      ->check(CLI::IsMember({"auto", "bf16", "fp8"}))
-      ->capture_default_str();
+  add_activations_option(app, activations);
   app.add_option("--threads", threads, "Threads; 0 takes every processor")
       ->check(CLI::Range(0, 1024))
       ->envname("MX8_THREADS")
@@ -64,9 +74,7 @@ Result<OpenOptions> ModelFlags::options() const {
     return invalid_argument("--quantize-include and --quantize-ignore need --quantization mxfp8");
   }
   out.preference.backend = linear_backend;
-  out.preference.activations = activations == "fp8"    ? ActivationMode::kFp8
-                               : activations == "bf16" ? ActivationMode::kBf16
-                                                       : ActivationMode::kAuto;
+  out.preference.activations = parse_activations(activations);
   out.threads = threads;
   return out;
 }

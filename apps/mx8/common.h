@@ -27,6 +27,10 @@ using VerbRunner = std::function<Result<void>()>;
 void print_error(const Error& error);
 void print_note(const std::string& line);
 
+// --activations: auto, bf16 or fp8.
+void add_activations_option(CLI::App& app, std::string& value);
+ActivationMode parse_activations(const std::string& value);
+
 // The flags of every verb that opens a model.
 struct ModelFlags {
   std::string model;

@@ -4,12 +4,16 @@
 
 #include "base/strings.h"
 #include "common.h"
-#include "kernels/select.h"
+#include "config.h"
+#include "doctor_selection.h"
 #include "model/registry.h"
+#include "runtime/cuda_device.h"
 
 namespace mx8 {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct DoctorFlags {
   std::string model;
@@ -17,21 +21,8 @@ struct DoctorFlags {
   int64_t max_model_len = 0;
   std::string kv_memory;
   std::string linear_backend;
+  std::string activations = "auto";
   bool json = false;
-};
-
-struct Shape {
-  const char* what;
-  int64_t n, k;
-  int experts;
-};
-
-// Layers that show the selector's rules: ordinary, tiny, and the experts of an MoE layer.
-constexpr Shape kShapes[] = {
-    {"linear 4096 x 4096", 4096, 4096, 0},
-    {"linear 576 x 1536", 576, 1536, 0},
-    {"linear 8 x 64", 8, 64, 0},
-    {"128 experts of 1536 x 2048", 1536, 2048, 128},
 };
 
 uint64_t memory_available() {
@@ -45,59 +36,67 @@ uint64_t memory_available() {
   return 0;
 }
 
-Result<LinearPlan> select_for(const DeviceCaps& caps, const Shape& shape,
-                              const Preference& preference) {
-  LinearProblem p;
-  p.n = shape.n;
-  p.k = shape.k;
-  p.experts = shape.experts;
-  p.weight = QuantScheme::mxfp8();
-  p.activation = caps.kind == DeviceKind::kCpu ? DType::kF32 : DType::kBF16;
-  return shape.experts > 0 ? select_mxfp8_moe_backend(caps, p, preference)
-                           : select_mxfp8_linear_backend(caps, p, preference);
+// What there is of CUDA here: libraries with the reason why not ("" where they opened), and GPUs.
+struct CudaReport {
+  std::string driver;
+  std::string cublaslt;
+  std::string no_gpus;
+  std::vector<DeviceCaps> gpus;
+};
+
+CudaReport cuda_report() {
+  CudaReport out;
+  const auto driver = cuda_driver();
+  if (!driver.ok()) out.driver = driver.error().message;
+  const auto cublaslt = cublaslt_library();
+  if (!cublaslt.ok()) out.cublaslt = cublaslt.error().message;
+  const auto count = cuda_device_count();
+  if (!count.ok()) {
+    out.no_gpus = count.error().message;
+    return out;
+  }
+  for (int i = 0; i < *count; ++i) {
+    const auto caps = detect_cuda_caps(i);
+    if (caps.ok()) {
+      out.gpus.push_back(*caps);
+    } else {
+      out.no_gpus = caps.error().message;
+    }
+  }
+  return out;
 }
 
-void print_selection_json(const DeviceCaps& caps, const Preference& preference) {
-  std::printf(", \"selection\": [");
-  bool first = true;
-  for (const Shape& shape : kShapes) {
-    const auto plan = select_for(caps, shape, preference);
-    std::printf("%s{\"problem\": \"%s\", ", first ? "" : ", ", shape.what);
-    first = false;
-    if (!plan.ok()) {
-      std::printf("\"error\": %s}", json_string(plan.error().message).c_str());
-      continue;
-    }
-    std::printf("\"backend\": \"%s\", \"kernel\": \"%s\", \"layout\": \"%s\", \"refused\": [",
-                std::string(backend_name(plan->backend)).c_str(),
-                plan->buckets.front().kernel->name, std::string(layout_name(plan->layout)).c_str());
-    for (size_t i = 0; i < plan->refused.size(); ++i) {
-      std::printf("%s{\"kernel\": \"%s\", \"reason\": %s}", i > 0 ? ", " : "",
-                  plan->refused[i].kernel.c_str(), json_string(plan->refused[i].reason).c_str());
-    }
-    std::printf("]}");
+void print_cuda(const CudaReport& r) {
+  if (!MX8_BUILT_WITH_CUDA) {
+    std::printf("CUDA            %s\n", r.no_gpus.c_str());
+    return;
   }
-  std::printf("]");
+  std::printf("libcuda         %s\n", r.driver.empty() ? "opened" : r.driver.c_str());
+  std::printf("cuBLASLt        %s\n", r.cublaslt.empty() ? "opened" : r.cublaslt.c_str());
+  for (const DeviceCaps& gpu : r.gpus) {
+    std::printf("GPU %-2d          %s, SM%d, %d multiprocessors, %s\n", gpu.ordinal,
+                gpu.name.c_str(), gpu.sm, gpu.multiprocessors,
+                format_bytes(gpu.memory_bytes).c_str());
+  }
+  if (!r.no_gpus.empty()) std::printf("GPUs            none: %s\n", r.no_gpus.c_str());
 }
 
-void print_selection(const DeviceCaps& caps, const Preference& preference) {
-  for (const Shape& shape : kShapes) {
-    const auto plan = select_for(caps, shape, preference);
-    if (!plan.ok()) {
-      std::printf("%-28s none: %s\n", shape.what, plan.error().message.c_str());
-      continue;
-    }
-    std::printf("%-28s %s (%s), weights in %s\n", shape.what,
-                std::string(backend_name(plan->backend)).c_str(),
-                plan->buckets.front().kernel->name, std::string(layout_name(plan->layout)).c_str());
+Json cuda_json(const CudaReport& r, const Preference& preference) {
+  Json out;
+  out["built"] = MX8_BUILT_WITH_CUDA != 0;
+  out["libcuda"] = r.driver.empty() ? "opened" : r.driver;
+  out["cublaslt"] = r.cublaslt.empty() ? "opened" : r.cublaslt;
+  out["no_gpus"] = r.no_gpus;
+  out["gpus"] = Json::array();
+  for (const DeviceCaps& gpu : r.gpus) {
+    out["gpus"].push_back({{"ordinal", gpu.ordinal},
+                           {"name", gpu.name},
+                           {"sm", gpu.sm},
+                           {"multiprocessors", gpu.multiprocessors},
+                           {"memory_bytes", gpu.memory_bytes},
+                           {"selection", selections_json(gpu, shown_selections(gpu, preference))}});
   }
-  const auto plan = select_for(caps, kShapes[0], preference);
-  if (plan.ok() && !plan->refused.empty()) {
-    std::printf("not chosen for the first:\n");
-    for (const Refusal& r : plan->refused) {
-      std::printf("  %-26s %s\n", r.kernel.c_str(), r.reason.c_str());
-    }
-  }
+  return out;
 }
 
 // The size of the KV cache that a model would get.
@@ -133,6 +132,7 @@ Result<void> run(const DoctorFlags& f) {
   MX8_TRY(const DeviceCaps caps, cpu_caps_from_environment());
   Preference preference;
   preference.backend = f.linear_backend;
+  preference.activations = parse_activations(f.activations);
   std::optional<HfConfig> config;
   std::optional<KvReport> kv;
   if (!f.model.empty()) {
@@ -141,27 +141,27 @@ Result<void> run(const DoctorFlags& f) {
     config.emplace(std::move(read));
     kv = report;
   }
+  const CudaReport cuda = cuda_report();
+  const std::vector<ShownSelection> selections = shown_selections(caps, preference);
   if (f.json) {
-    std::printf(
-        "{\"version\": \"%s\", \"device\": %s, \"forced\": %s, \"isa\": \"%s\", \"sm\": %d, "
-        "\"threads\": %d, \"memory_available_bytes\": %llu, \"architectures\": [",
-        version_string(), json_string(caps.name).c_str(), caps.forced ? "true" : "false",
-        std::string(cpu_isa_name(caps.isa)).c_str(), caps.sm, available_processors(),
-        static_cast<unsigned long long>(memory_available()));
-    for (size_t i = 0; i < supported_architectures().size(); ++i) {
-      std::printf("%s\"%s\"", i > 0 ? ", " : "", supported_architectures()[i].c_str());
-    }
-    std::printf("]");
-    print_selection_json(caps, preference);
+    Json out;
+    out["version"] = version_string();
+    out["device"] = caps.name;
+    out["forced"] = caps.forced;
+    out["isa"] = cpu_isa_name(caps.isa);
+    out["sm"] = caps.sm;
+    out["threads"] = available_processors();
+    out["memory_available_bytes"] = memory_available();
+    out["architectures"] = supported_architectures();
+    out["selection"] = selections_json(caps, selections);
+    out["cuda"] = cuda_json(cuda, preference);
     if (kv) {
-      std::printf(
-          ", \"kv_cache\": {\"max_model_len\": %lld, \"pages\": %lld, \"bytes_per_token\": %llu, "
-          "\"bytes\": %llu}",
-          static_cast<long long>(kv->max_model_len), static_cast<long long>(kv->pages),
-          static_cast<unsigned long long>(kv->bytes_per_token),
-          static_cast<unsigned long long>(kv->bytes));
+      out["kv_cache"] = {{"max_model_len", kv->max_model_len},
+                         {"pages", kv->pages},
+                         {"bytes_per_token", kv->bytes_per_token},
+                         {"bytes", kv->bytes}};
     }
-    std::printf("}\n");
+    std::printf("%s\n", out.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
     return {};
   }
   std::printf("mx8 %s\ndevice          %s%s\n", version_string(), caps.name.c_str(),
@@ -173,8 +173,14 @@ Result<void> run(const DoctorFlags& f) {
   }
   std::printf("threads         %d\nmemory          %s available\n", available_processors(),
               format_bytes(memory_available()).c_str());
+  print_cuda(cuda);
   std::printf("architectures   %s\n\n", join(supported_architectures(), ", ").c_str());
-  print_selection(caps, preference);
+  print_selections(caps, selections);
+  for (const DeviceCaps& gpu : cuda.gpus) {
+    std::printf("\nGPU %d, %s, in programs that link the kernels (models run on CPUs):\n",
+                gpu.ordinal, gpu.name.c_str());
+    print_selections(gpu, shown_selections(gpu, preference));
+  }
   if (kv) {
     std::printf("\n%s\nKV cache        %s a token, %lld pages, %s for %lld tokens of context\n",
                 f.model.c_str(), format_bytes(kv->bytes_per_token).c_str(),
@@ -196,6 +202,7 @@ VerbRunner add_doctor(CLI::App& app) {
   app.add_option("--kv-memory", f->kv_memory, "Memory for the KV cache");
   app.add_option("--linear-backend", f->linear_backend, "As if this backend were demanded")
       ->envname("MX8_LINEAR_BACKEND");
+  add_activations_option(app, f->activations);
   app.add_flag("--json", f->json, "Machine-readable");
   return [f]() -> Result<void> { return run(*f); };
 }

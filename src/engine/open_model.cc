@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "checkpoint/dummy_source.h"
+#include "kernels/select.h"
 #include "model/registry.h"
 
 namespace mx8 {
@@ -81,6 +82,14 @@ Result<OpenedModel> open_model(const std::string& folder, const OpenOptions& opt
       return unsupported(str_cat("MX8_FORCE_CAPS names ", out.caps.name,
                                  ", which this machine is not; it can be asked what it would choose"
                                  " (mx8 doctor), but not run"));
+    }
+  }
+  for (const KernelInfo* kernel : kernel_registry()) {
+    if (kernel->activations != ActLayout::kF32 &&
+        options.preference.backend == backend_name(kernel->backend)) {
+      return unsupported(str_cat("the linear backend ", options.preference.backend,
+                                 " needs a GPU, and models run on CPUs only; on GPUs the kernels run"
+                                 " in programs that link them (mx8 bench gemm, the C ABI)"));
     }
   }
   if (options.text) MX8_RETURN_IF_ERROR(open_text(folder, out));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,9 +80,10 @@ struct KernelInfo {
   int min_scale;
   int max_scale;
   bool grouped;               // also runs the experts of an MoE layer
+  std::span<const int> sms;   // GPU: the compute capabilities it is for; empty on CPUs
   cuda::Unit unit;            // of GPU code that it lies in; kNone on CPUs
   bool ran;                   // GPU: it was run and tested on an SM90; false: compiled only
-  // "" if the kernel runs this problem on this device, else the reason why not.
+  // "" if the kernel runs this problem on this device (of `sms`), else the reason why not.
   std::string (*refuse)(const DeviceCaps&, const LinearProblem&, const Preference&);
 };
 
@@ -89,6 +91,7 @@ struct Refusal {
   std::string kernel;
   Backend backend;
   std::string reason;
+  bool elsewhere = false;     // it is for another kind of device
 };
 
 // One kernel per range of M; all read the same resident bytes.

@@ -48,12 +48,22 @@ bool is_cpu_backend(Backend backend) {
   return backend >= Backend::kCpuAmx && backend <= Backend::kCpuScalar;
 }
 
-// The conditions that hold for every kernel; the kernel's own come last.
-std::string refusal(const KernelInfo& kernel, const DeviceCaps& caps, const LinearProblem& problem,
-                    const Preference& preference) {
+// "" where the kernel is for this kind of device.
+std::string refuse_device(const KernelInfo& kernel, const DeviceCaps& caps) {
   if (is_cpu_backend(kernel.backend) != (caps.kind == DeviceKind::kCpu)) {
     return caps.kind == DeviceKind::kCpu ? "needs a GPU" : "runs on a CPU";
   }
+  if (caps.kind == DeviceKind::kCpu ||
+      std::find(kernel.sms.begin(), kernel.sms.end(), caps.sm) != kernel.sms.end()) {
+    return "";
+  }
+  std::vector<std::string> names;
+  for (int sm : kernel.sms) names.push_back(str_cat("SM", sm));
+  return str_cat("is for ", join(names, ", "), "; this is SM", caps.sm);
+}
+
+std::string refuse_problem(const KernelInfo& kernel, const DeviceCaps& caps,
+                           const LinearProblem& problem, const Preference& preference) {
   std::string reason = kernel.refuse(caps, problem, preference);
   if (!reason.empty()) return reason;
   if (problem.experts > 0 && !kernel.grouped) return "has no grouped form for MoE layers";
@@ -89,19 +99,22 @@ Result<LinearPlan> select(const DeviceCaps& caps, const LinearProblem& problem,
   if (!problem.weight.is_mxfp8()) {
     return invalid_argument(str_cat("not an MXFP8 weight: ", describe(problem.weight)));
   }
+  const auto wanted = [&](Backend backend) {
+    return preference.backend.empty() || preference.backend == backend_name(backend);
+  };
   LinearPlan plan;
   bool known = preference.backend.empty();
   for (const KernelInfo* kernel : kernel_registry()) {
-    std::string reason;
-    const bool wanted = preference.backend.empty() ||
-                        preference.backend == backend_name(kernel->backend);
-    known |= wanted;
-    if (!wanted) {
-      reason = str_cat("not the demanded backend (", preference.backend, ")");
+    Refusal refused{kernel->name, kernel->backend, "", false};
+    known |= wanted(kernel->backend);
+    if (!wanted(kernel->backend)) {
+      refused.reason = str_cat("not the demanded backend (", preference.backend, ")");
     } else {
-      reason = refusal(*kernel, caps, problem, preference);
+      refused.reason = refuse_device(*kernel, caps);
+      refused.elsewhere = !refused.reason.empty();
     }
-    if (reason.empty()) {
+    if (refused.reason.empty()) refused.reason = refuse_problem(*kernel, caps, problem, preference);
+    if (refused.reason.empty()) {
       plan.backend = kernel->backend;
       plan.layout = kernel->layout;
       plan.activations = kernel->activations;
@@ -109,17 +122,17 @@ Result<LinearPlan> select(const DeviceCaps& caps, const LinearProblem& problem,
       plan.missing = cuda::missing_unit(kernel->unit, caps.sm);
       return plan;
     }
-    plan.refused.push_back({kernel->name, kernel->backend, std::move(reason)});
+    plan.refused.push_back(std::move(refused));
   }
+  // What is for other devices goes without saying, unless nothing else can be said.
+  const bool here = std::any_of(plan.refused.begin(), plan.refused.end(),
+                                [&](const Refusal& r) { return wanted(r.backend) && !r.elsewhere; });
   std::string reasons;
   std::vector<std::string> names;
   for (const Refusal& r : plan.refused) {
     names.emplace_back(backend_name(r.backend));
-    // What is for the other kind of device goes without saying, unless it was demanded.
-    const bool here = is_cpu_backend(r.backend) == (caps.kind == DeviceKind::kCpu);
-    if (preference.backend.empty() ? here : preference.backend == backend_name(r.backend)) {
-      reasons += str_cat(reasons.empty() ? "" : "; ", r.kernel, ": ", r.reason);
-    }
+    if (!wanted(r.backend) || (here && r.elsewhere)) continue;
+    reasons += str_cat(reasons.empty() ? "" : "; ", r.kernel, ": ", r.reason);
   }
   if (!known) {
     names.erase(std::unique(names.begin(), names.end()), names.end());

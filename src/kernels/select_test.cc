@@ -28,8 +28,7 @@ void print_plan(std::ostream& out, const Result<LinearPlan>& plan) {
   out << backend_name(plan->backend) << ' ' << plan->buckets.front().kernel->name << " in "
       << layout_name(plan->layout) << " from " << act_layout_name(plan->activations);
   for (const Refusal& r : plan->refused) {
-    // Of the other kind of device: one sentence each, checked below.
-    if (r.reason == "needs a GPU" || r.reason == "runs on a CPU") continue;
+    if (r.elsewhere) continue;  // one sentence each, in the lines of demanded backends
     out << " | " << r.kernel << ": " << r.reason;
   }
   out << '\n';

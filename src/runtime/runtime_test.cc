@@ -12,6 +12,7 @@
 #endif
 
 #include "runtime/buffer.h"
+#include "runtime/cuda_device.h"
 #include "runtime/device_caps.h"
 #include "runtime/thread_pool.h"
 
@@ -115,6 +116,25 @@ TEST(DeviceCaps, EveryForcibleNameIsKnown) {
   EXPECT_TRUE(names.count("sm90") && names.count("cpu-amx") && names.count("sm121"));
   EXPECT_NE(forced_caps("sm99").error().message.find("sm120"), std::string::npos);
   EXPECT_FALSE(forced_caps("cpu-neon").ok());
+}
+
+// Machines and programs without CUDA give the reason; with a GPU the record is filled.
+TEST(CudaDevice, AbsenceIsAReason) {
+  const auto count = cuda_device_count();
+  const auto first = detect_cuda_caps(0);
+  if (!count.ok()) {
+    EXPECT_FALSE(count.error().message.empty());
+    ASSERT_FALSE(first.ok());
+    EXPECT_EQ(first.error().message, count.error().message);
+    return;
+  }
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  EXPECT_EQ(first->kind, DeviceKind::kCuda);
+  EXPECT_FALSE(first->forced);
+  EXPECT_GE(first->sm, 50);
+  EXPECT_GT(first->multiprocessors, 0);
+  EXPECT_GT(first->memory_bytes, 0u);
+  EXPECT_NE(detect_cuda_caps(*count).error().message.find("there is no GPU"), std::string::npos);
 }
 
 TEST(DeviceCaps, IsaFromTheEnvironment) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "runtime/cuda_device.h"
 
 namespace mx8::cuda {
 namespace {
@@ -17,13 +18,7 @@ bool bind(void* library, const char* name, F& f) {
 
 Result<const CublasLtApi*> open_api() {
   static CublasLtApi api;
-  const std::string name = str_cat("libcublasLt.so.", CUBLAS_VER_MAJOR);
-  void* lib = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (lib == nullptr) {
-    const char* why = dlerror();
-    return not_found(str_cat(name, " cannot be opened (", why ? why : "no reason given",
-                             "): install the CUDA toolkit's cuBLAS or set LD_LIBRARY_PATH"));
-  }
+  MX8_TRY(void* lib, cublaslt_library());
   const bool all = bind(lib, "cublasLtCreate", api.create) &&
                    bind(lib, "cublasLtDestroy", api.destroy) &&
                    bind(lib, "cublasLtMatmul", api.matmul) &&
@@ -36,7 +31,7 @@ Result<const CublasLtApi*> open_api() {
                    bind(lib, "cublasLtMatmulPreferenceDestroy", api.preference_destroy) &&
                    bind(lib, "cublasLtMatmulPreferenceSetAttribute", api.preference_set) &&
                    bind(lib, "cublasLtMatmulAlgoGetHeuristic", api.heuristic);
-  if (!all) return unsupported(str_cat(name, " lacks a function that mx8 calls"));
+  if (!all) return unsupported("cuBLASLt lacks a function that mx8 calls");
   return &api;
 }
 

@@ -161,13 +161,13 @@ const GemmChoice& choice_for(const std::vector<GemmBucket>& buckets, int m) {
 }
 
 double measured_ratio_to_bf16(const GemmProblem& p, int m) {
-  if (p.sm != 90) return 0;
-  const Act table = p.act == Act::kFp16 ? Act::kBf16 : p.act;
-  const std::vector<int> tokens = measured_tokens(table);
+  if (p.sm != 90 || p.act == Act::kFp16) return 0;
+  const std::vector<int> tokens = measured_tokens(p.act);
   const auto at = std::lower_bound(tokens.begin(), tokens.end(), m);
   const GemmMeasurement* row =
-      nearest(table, p.rows, p.k, at == tokens.end() ? tokens.back() : *at);
-  return row == nullptr ? 0 : row->cublas_us / row->us;
+      nearest(p.act, p.rows, p.k, at == tokens.end() ? tokens.back() : *at);
+  if (row == nullptr || distance(p.rows, p.k, row->rows, row->k) > 1) return 0;
+  return static_cast<double>(row->cublas_us) / static_cast<double>(row->us);
 }
 
 const std::vector<GemmMeasurement>& gemm_measurements() {

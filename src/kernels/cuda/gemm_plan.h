@@ -48,7 +48,8 @@ std::vector<GemmBucket> plan_gemm(const GemmProblem& problem);
 const GemmChoice& choice_for(const std::vector<GemmBucket>& buckets, int m);
 
 // The ratio of BF16 cuBLAS to the planned kernel at the nearest measured shape, for doctor: below 1
-// the library would have been faster. 0 when nothing comparable was measured.
+// cuBLAS was faster. 0 when nothing comparable was measured: another GPU, FP16, or a shape of which
+// no neighbour within a factor of two (four in K) was.
 double measured_ratio_to_bf16(const GemmProblem& problem, int m);
 
 // The measured rows behind the plans.

@@ -116,8 +116,11 @@ TEST(GemmPlan, RatioToBf16IsTheMeasuredOne) {
   for (const GemmMeasurement& r : gemm_measurements())
     EXPECT_FLOAT_EQ(
         static_cast<float>(measured_ratio_to_bf16({r.act, r.rows, r.k, 8192, 90, 132}, r.m)),
-        static_cast<float>(static_cast<double>(r.cublas_us / r.us)));
-  EXPECT_EQ(measured_ratio_to_bf16({Act::kBf16, 128, 128, 8, 80, 108}, 1), 0);
+        static_cast<float>(static_cast<double>(r.cublas_us) / static_cast<double>(r.us)));
+  EXPECT_EQ(measured_ratio_to_bf16({Act::kBf16, 4096, 4096, 8, 80, 108}, 1), 0) << "another GPU";
+  EXPECT_EQ(measured_ratio_to_bf16({Act::kFp16, 4096, 4096, 8, 90, 132}, 1), 0) << "not measured";
+  EXPECT_EQ(measured_ratio_to_bf16({Act::kBf16, 128, 128, 8, 90, 132}, 1), 0) << "no such shape";
+  EXPECT_GT(measured_ratio_to_bf16({Act::kBf16, 4096, 3072, 8, 90, 132}, 1), 0) << "a neighbour";
 }
 
 }  // namespace
