@@ -15,7 +15,8 @@ std::string describe_part(const QuantView& part) {
 }
 
 // What can be wrong with the parts of one matrix, before their bytes are looked at.
-Result<void> check_parts(const LinearSpec& spec, std::span<const QuantView> parts) {
+Result<void> check_parts(const DeviceCaps& caps, const LinearSpec& spec,
+                         std::span<const QuantView> parts) {
   MX8_CHECK(!parts.empty(), spec.name);
   const QuantView& first = parts[0];
   for (const QuantView& part : parts) {
@@ -43,6 +44,10 @@ Result<void> check_parts(const LinearSpec& spec, std::span<const QuantView> part
     }
     return {};
   }
+  if (caps.kind == DeviceKind::kCuda) {
+    return unsupported(str_cat(spec.name, ": a weight of ", describe_part(first),
+                               " runs on CPUs only; on a GPU MXFP8 weights do"));
+  }
   const DType type = first.scheme.code_type;
   if (!first.scheme.is_plain() ||
       (type != DType::kBF16 && type != DType::kF16 && type != DType::kF32)) {
@@ -67,8 +72,8 @@ Result<WeightAudit> audit_parts(const DeviceCaps& caps, const LinearSpec& spec,
   return audit;
 }
 
-Result<LinearPlan> plan_parts(const DeviceCaps& caps, const LinearSpec& spec,
-                              std::span<const QuantView> parts, int experts) {
+Result<LinearProblem> problem_of(const DeviceCaps& caps, const LinearSpec& spec,
+                                 std::span<const QuantView> parts, int experts) {
   LinearProblem problem;
   for (const QuantView& part : parts) problem.n += part.rows;
   problem.k = parts[0].cols;
@@ -78,8 +83,13 @@ Result<LinearPlan> plan_parts(const DeviceCaps& caps, const LinearSpec& spec,
   problem.experts = experts;
   problem.order = spec.order;
   MX8_TRY(problem.audit, audit_parts(caps, spec, parts));
-  auto plan = experts > 0 ? select_mxfp8_moe_backend(caps, problem, spec.preference)
-                          : select_mxfp8_linear_backend(caps, problem, spec.preference);
+  return problem;
+}
+
+Result<LinearPlan> plan_of(const DeviceCaps& caps, const LinearSpec& spec,
+                           const LinearProblem& problem) {
+  auto plan = problem.experts > 0 ? select_mxfp8_moe_backend(caps, problem, spec.preference)
+                                  : select_mxfp8_linear_backend(caps, problem, spec.preference);
   if (!plan.ok()) return Error{plan.error().code, str_cat(spec.name, ": ", plan.error().message)};
   return plan;
 }
@@ -114,24 +124,61 @@ struct Prepared {
 
 Result<Prepared> prepare(const DeviceCaps& caps, const LinearSpec& spec,
                          std::span<const QuantView> parts, int experts) {
-  MX8_RETURN_IF_ERROR(check_parts(spec, parts));
+  MX8_RETURN_IF_ERROR(check_parts(caps, spec, parts));
   Prepared out;
   if (parts[0].scheme.is_mxfp8()) {
-    MX8_TRY(out.plan, plan_parts(caps, spec, parts, experts));
+    MX8_TRY(const LinearProblem problem, problem_of(caps, spec, parts, experts));
+    MX8_TRY(out.plan, plan_of(caps, spec, problem));
   }
   out.weight = pack_parts(spec, parts, out.plan.layout);
   return out;
 }
 
-LinearOutput output_of(const PackedWeight& weight, std::span<const float> bias, const Mat& x,
-                       const Mat& y, const Epilogue& epilogue, const std::string& name) {
+// The same on a GPU, where the layer owns its packing.
+struct DevicePrepared {
+  cuda::DeviceLinear device;
+  LinearPlan plan;
+};
+
+Result<DevicePrepared> prepare_on_gpu(const DeviceCaps& caps, const LinearSpec& spec,
+                                      std::span<const QuantView> parts,
+                                      std::span<const float> bias) {
+  MX8_RETURN_IF_ERROR(check_parts(caps, spec, parts));
+  if (caps.forced) {
+    return unsupported(
+        str_cat(spec.name, ": ", caps.name, " is the record of a device, not one of this machine"));
+  }
+  MX8_TRY(const LinearProblem problem, problem_of(caps, spec, parts, 0));
+  DevicePrepared out;
+  MX8_TRY(out.plan, plan_of(caps, spec, problem));
+  auto device = cuda::DeviceLinear::load(caps, problem, out.plan, parts, bias);
+  if (!device.ok()) {
+    return Error{device.error().code, str_cat(spec.name, ": ", device.error().message)};
+  }
+  out.device = std::move(device).value();
+  return out;
+}
+
+// The shapes and types that both kinds of device ask for.
+void check_call(const std::string& name, const PackedWeight& weight, DType activation, const Mat& x,
+                const Mat& y, const Epilogue& epilogue) {
   const bool silu_mul = epilogue.kind == EpilogueKind::kSiluMul;
   const int64_t cols = silu_mul ? weight.n() / 2 : weight.n();
-  MX8_CHECK(x.dtype == DType::kF32 && y.dtype == DType::kF32, name, dtype_name(x.dtype),
-            dtype_name(y.dtype));
+  MX8_CHECK(x.dtype == activation, name, dtype_name(x.dtype), dtype_name(activation));
   MX8_CHECK(x.cols == weight.k() && y.cols == cols, name, x.cols, weight.k(), y.cols, cols);
   MX8_CHECK(x.ld >= x.cols && y.ld >= y.cols, name, x.ld, y.ld);
   MX8_CHECK(!silu_mul || weight.order() == RowOrder::kGateUpInterleaved, name);
+  if (epilogue.kind == EpilogueKind::kResidual) {
+    const Mat& r = epilogue.residual;
+    MX8_CHECK(r.dtype == y.dtype && r.rows == y.rows && r.cols == y.cols, name, r.rows, y.rows,
+              r.cols, y.cols, dtype_name(r.dtype), dtype_name(y.dtype));
+  }
+}
+
+LinearOutput output_of(const PackedWeight& weight, std::span<const float> bias, const Mat& x,
+                       const Mat& y, const Epilogue& epilogue, const std::string& name) {
+  MX8_CHECK(y.dtype == DType::kF32, name, dtype_name(y.dtype));
+  check_call(name, weight, DType::kF32, x, y, epilogue);
   LinearOutput out{};
   out.y = y.f32_data();
   out.ldy = y.ld;
@@ -146,8 +193,6 @@ LinearOutput output_of(const PackedWeight& weight, std::span<const float> bias, 
       break;
     case EpilogueKind::kResidual: {
       const Mat& r = epilogue.residual;
-      MX8_CHECK(r.dtype == DType::kF32 && r.rows == y.rows && r.cols == y.cols, name, r.rows,
-                y.rows, r.cols, y.cols);
       out.op = LinearEpilogue::kResidual;
       out.residual = r.f32_data();
       out.ldr = r.ld;
@@ -161,16 +206,26 @@ LinearOutput output_of(const PackedWeight& weight, std::span<const float> bias, 
 
 Result<Linear> Linear::load(const DeviceCaps& caps, const LinearSpec& spec,
                             std::span<const QuantView> parts, std::span<const float> bias) {
-  MX8_TRY(Prepared prepared, prepare(caps, spec, parts, 0));
-  Linear linear;
-  linear.name_ = spec.name;
-  linear.weight_ = std::move(prepared.weight);
-  linear.plan_ = std::move(prepared.plan);
-  const int64_t n = linear.n();
+  int64_t n = 0;
+  for (const QuantView& part : parts) n += part.rows;
   if (!bias.empty() && static_cast<int64_t>(bias.size()) != n) {
     return invalid_argument(
         str_cat(spec.name, ": a bias of ", bias.size(), " elements for ", n, " output features"));
   }
+  Linear linear;
+  linear.name_ = spec.name;
+  if (caps.kind == DeviceKind::kCuda) {
+    MX8_TRY(DevicePrepared prepared, prepare_on_gpu(caps, spec, parts, bias));
+    linear.activation_ = spec.activation;
+    linear.plan_ = std::move(prepared.plan);
+    linear.device_ = std::move(prepared.device);
+    linear.weight_ =
+        PackedWeight(linear.plan_.layout, spec.order, parts[0].scheme, n, parts[0].cols, Buffer());
+    return linear;
+  }
+  MX8_TRY(Prepared prepared, prepare(caps, spec, parts, 0));
+  linear.weight_ = std::move(prepared.weight);
+  linear.plan_ = std::move(prepared.plan);
   for (int64_t i = 0; i < static_cast<int64_t>(bias.size()); ++i) {
     linear.bias_.push_back(bias[source_row(spec.order, i, n)]);
   }
@@ -178,8 +233,21 @@ Result<Linear> Linear::load(const DeviceCaps& caps, const LinearSpec& spec,
 }
 
 void Linear::apply(const Exec& exec, const Mat& x, const Mat& y, const Epilogue& epilogue) const {
-  MX8_CHECK(exec.device == DeviceKind::kCpu, name_);
   MX8_CHECK(x.rows == y.rows, name_, x.rows, y.rows);
+  if (device_.loaded()) {
+    MX8_CHECK(exec.device == DeviceKind::kCuda, name_);
+    MX8_CHECK(exec.device_workspace_bytes >= workspace_bytes(), name_, exec.device_workspace_bytes,
+              workspace_bytes());
+    check_call(name_, weight_, activation_, x, y, epilogue);
+    // An interleaved weight has no other use than this.
+    MX8_CHECK((weight_.order() == RowOrder::kGateUpInterleaved) ==
+                  (epilogue.kind == EpilogueKind::kSiluMul),
+              name_);
+    const auto done = device_.launch({x, y, epilogue.residual}, exec.device_workspace, exec.stream);
+    MX8_CHECK(done.ok(), name_, done.error().message);
+    return;
+  }
+  MX8_CHECK(exec.device == DeviceKind::kCpu, name_);
   const LinearOutput out = output_of(weight_, bias_, x, y, epilogue, name_);
   if (x.rows == 0) return;
   const cpu::LinearJob job{&weight_, 0, x.rows};
@@ -187,6 +255,7 @@ void Linear::apply(const Exec& exec, const Mat& x, const Mat& y, const Epilogue&
 }
 
 void Linear::decode_row(int64_t n, float* out) const {
+  MX8_CHECK(!device_.loaded(), name_);
   MX8_CHECK(n >= 0 && n < weight_.n() && weight_.order() == RowOrder::kPlain, name_, n);
   cpu::decode_row(weight_, n, out);
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "kernels/cuda/device_linear.h"
 #include "kernels/select.h"
 #include "runtime/exec.h"
 #include "tensor/matrix.h"
@@ -21,7 +22,7 @@ enum class EpilogueKind : uint8_t {
 
 struct Epilogue {
   EpilogueKind kind = EpilogueKind::kNone;
-  Mat residual;  // kResidual: [M, N]
+  Mat residual;  // kResidual: [M, N] of y's type
 };
 
 // What a layer is to be, before its weights are read.
@@ -36,13 +37,17 @@ struct LinearSpec {
 class Linear {
  public:
   // Builds the layer from `parts` stacked along N in the given order (q, k, v; gate, up; or one). The
-  // parts have the same K and the same scheme, which may be MXFP8 or plain (BF16, F16, F32). The parts'
-  // memory may go once this returns. `bias` is FP32 [N] or empty; it is copied.
+  // parts have the same K and the same scheme, which may be MXFP8 or, on a CPU, plain (BF16, F16, F32).
+  // The parts' memory may go once this returns. `bias` is FP32 [N] or empty; it is copied. On a GPU
+  // (caps of detect_cuda_caps, spec.activation BF16 or F16) the packed weight lies there, once.
   static Result<Linear> load(const DeviceCaps& caps, const LinearSpec& spec,
                              std::span<const QuantView> parts, std::span<const float> bias = {});
 
-  // x [M, K], y [M, N] ([M, N/2] for kSiluMul), any row strides. M = 0 does nothing. The result of a
-  // row depends only on that row: not on M, nor on the number of threads.
+  // x [M, K], y [M, N] ([M, N/2] for kSiluMul), any row strides. M = 0 does nothing.
+  // On a CPU x and y are F32, and the result of a row depends only on that row: not on M, nor on the
+  // number of threads. On a GPU x is of spec.activation with 16-byte aligned rows, y is BF16, F16 or
+  // F32 (F32: no residual), M is at most spec.max_m; the kernel follows M and with it the order of
+  // sums. The call is asynchronous on exec.stream, allocates nothing and can be captured in a graph.
   void apply(const Exec& exec, const Mat& x, const Mat& y, const Epilogue& epilogue = {}) const;
 
   // One row of the weight in FP32: embedding look-up where the embedding is a tied or quantised head.
@@ -52,14 +57,20 @@ class Linear {
   int64_t k() const { return weight_.k(); }
   const std::string& name() const { return name_; }
   const QuantScheme& scheme() const { return weight_.scheme(); }
-  size_t resident_bytes() const { return weight_.size() + bias_.size() * sizeof(float); }
+  size_t resident_bytes() const {
+    return weight_.size() + bias_.size() * sizeof(float) + device_.resident_bytes();
+  }
+  // Bytes of Exec::device_workspace that apply() needs; 0 on a CPU.
+  size_t workspace_bytes() const { return device_.workspace_bytes(); }
   // The plan of an MXFP8 layer; plain layers have an empty one.
   const LinearPlan& plan() const { return plan_; }
 
  private:
   std::string name_;
-  PackedWeight weight_;
+  DType activation_ = DType::kF32;
+  PackedWeight weight_;  // on a GPU its shape alone
   std::vector<float> bias_;
+  cuda::DeviceLinear device_;
   LinearPlan plan_;
 };
 

@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "mx/bf16.h"
 #include "mx/e4m3.h"
+#include "runtime/cuda_device.h"
 #include "shapes.h"
 
 namespace mx8 {
@@ -521,6 +522,22 @@ TEST(LinearErrors, NameTheLayerAndTheFault) {
   LinearSpec demanding = spec;
   demanding.preference.backend = "cpu-avx2";
   expect(message(demanding, {view_of(good)}), "needs avx2");
+
+  // What a GPU would refuse, without one.
+  const DeviceCaps gpu = forced_caps("sm90").value();
+  const QuantView one = view_of(good);
+  LinearSpec half = spec;
+  half.activation = DType::kBF16;
+  expect(Linear::load(gpu, half, {&plain.view, 1}).error().message, "runs on CPUs only");
+  expect(Linear::load(gpu, half, {&one, 1}).error().message, "H200 is the record of a device");
+  if (!cuda_device_count().ok()) {  // a record that claims to be of this machine
+    DeviceCaps claimed = gpu;
+    claimed.forced = false;
+    const std::string built = cuda::missing_unit(cuda::Unit::kSm90, 90);
+    expect(Linear::load(claimed, half, {&one, 1}).error().message, built);
+  }
+  auto experts = GroupedLinear::begin(gpu, half, 1).value();
+  expect(experts.add({&one, 1}).error().message, "has no grouped form");
 
   auto grouped = GroupedLinear::begin(caps, spec, 2).value();
   const QuantView first = view_of(good), second = view_of(narrow), bad = view_of(nan_code);

@@ -15,11 +15,13 @@ struct BlockScaledParams {
   GemmParams p;  // w: codes [rows, k] row-major; x: codes [m, k] row-major, ldx = k
   const uint8_t* w_scales = nullptr;
   const uint8_t* x_scales = nullptr;
-  int rows = 0;  // of w; gate/up rows interleaved 8/8 for SiLU-mul (SM120 only)
+  int rows = 0;  // of w, padding included; gate/up rows interleaved 8/8 for SiLU-mul
 };
 
-// SM100, SM103: D = A B^T on cuBLASLt (VEC32_UE8M0), BF16 or FP32 output, residual added in FP32;
-// no bias and no SiLU-mul.
+// SM100, SM103: D = A B^T on cuBLASLt (VEC32_UE8M0), which writes Y where it can; else FP32 sums of
+// some rows of W at a time, and an epilogue kernel after each. Every epilogue of gemm_params.h; no
+// p.m_device. W has whole scale atoms of rows (zeros after the last).
+size_t sm100_workspace_bytes(const BlockScaledParams& b);
 Result<void> sm100_mxfp8_gemm(const CublasLt& lt, const BlockScaledParams& b, void* workspace,
                               size_t workspace_bytes, cudaStream_t stream);
 

@@ -9,7 +9,10 @@
 #include "kernels/cuda/gemm_launch.h"
 #include "kernels/cuda/pack_mma_fragment.h"
 #include "kernels/cuda/quantize_tokens.h"
+#include "kernels/select.h"
 #include "mx8/kernels.h"
+#include "runtime/cuda_device.h"
+#include "runtime/cuda_scope.h"
 
 struct mx8_gemm {
   mx8::cuda::PlannedGemm planned;
@@ -69,32 +72,6 @@ Result<FragmentShape> shape_of(const mx8_weight_desc& d) {
   return FragmentShape{d.n, d.k, kind, d.gate_up ? RowOrder::kGateUpInterleaved : RowOrder::kPlain};
 }
 
-// Makes a stream's device current for the length of a scope.
-class DeviceScope {
- public:
-  // A capturing stream cannot be asked for its device: then it is the current one.
-  explicit DeviceScope(cudaStream_t stream) {
-    error_ = cudaGetDevice(&before_);
-    device_ = before_;
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    if (error_ == cudaSuccess && stream != nullptr)
-      error_ = cudaStreamIsCapturing(stream, &capture);
-    if (error_ == cudaSuccess && stream != nullptr && capture == cudaStreamCaptureStatusNone)
-      error_ = cudaStreamGetDevice(stream, &device_);
-    if (error_ == cudaSuccess && device_ != before_) error_ = cudaSetDevice(device_);
-  }
-  ~DeviceScope() {
-    if (device_ != before_) cudaSetDevice(before_);
-  }
-  DeviceScope(const DeviceScope&) = delete;
-  cudaError_t error() const { return error_; }
-  int device() const { return device_; }
-
- private:
-  int before_ = 0, device_ = 0;
-  cudaError_t error_ = cudaSuccess;
-};
-
 }  // namespace
 }  // namespace mx8::cuda
 
@@ -125,7 +102,7 @@ mx8_status mx8_pack(const mx8_weight_desc* desc, const void* codes, const void* 
   if (!codes || !scales || !packed || (shape->row_scales() > 0 && !row_scales))
     return fail(MX8_INVALID_ARGUMENT, "mx8_pack: a pointer is NULL");
   const auto s = static_cast<cudaStream_t>(stream);
-  const DeviceScope scope(s);
+  const CudaScope scope(s);
   if (scope.error() != cudaSuccess) return fail("mx8_pack", scope.error());
   const cudaError_t e = pack_mma_fragment_device(*shape, static_cast<const uint8_t*>(codes),
                                                  static_cast<const uint8_t*>(scales),
@@ -160,7 +137,7 @@ mx8_status mx8_quantize_tokens(const mx8_quantize_args* args, void* stream) {
                 str_cat("mx8_quantize_tokens: m ", a.m, ", k ", a.k, ", ldx ", a.ldx, ", ld_codes ",
                         a.ld_codes, ": K is a multiple of 32 up to 32768, rows 16-byte aligned"));
   const auto s = static_cast<cudaStream_t>(stream);
-  const DeviceScope scope(s);
+  const CudaScope scope(s);
   if (scope.error() != cudaSuccess) return fail("mx8_quantize_tokens", scope.error());
   QuantizeParams q;
   q.x = a.x, q.ldx = a.ldx, q.type = a.x_fp16 ? Act::kFp16 : Act::kBf16;
@@ -180,20 +157,17 @@ mx8_status mx8_gemm_create(const mx8_gemm_desc* desc, mx8_gemm** plan) {
   if (!shape.ok()) return fail(shape.error());
   if (plan == nullptr || d.max_m < 1)
     return fail(MX8_INVALID_ARGUMENT, "mx8_gemm_create: max_m must be at least 1");
-  int device = 0, major = 0, minor = 0, sms = 0;
-  cudaError_t e = cudaGetDevice(&device);
-  if (e == cudaSuccess)
-    e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  if (e == cudaSuccess)
-    e = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  if (e == cudaSuccess) e = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
+  int device = 0;
+  const cudaError_t e = cudaGetDevice(&device);
   if (e != cudaSuccess) return fail("mx8_gemm_create", e);
-  const GemmProblem problem{static_cast<Act>(w.activations),
-                            shape->packed_rows(),
-                            shape->k,
-                            d.max_m,
-                            10 * major + minor,
-                            sms};
+  const auto caps = detect_cuda_caps(device);
+  if (!caps.ok()) return fail(caps.error());
+  LinearProblem layer;
+  layer.n = shape->n, layer.k = shape->k, layer.max_m = d.max_m, layer.order = shape->order;
+  const GemmProblem problem = gemm_problem(*caps, layer,
+                                           w.activations == MX8_FP8 ? ActLayout::kFp8TokenFragment
+                                           : w.activations == MX8_FP16 ? ActLayout::kFp16
+                                                                       : ActLayout::kBf16);
   if (problem.act == Act::kFp8 && problem.sm != 89 && problem.sm != 90)
     return fail(MX8_UNSUPPORTED, str_cat("MX8_FP8 needs SM89 or SM90, this is SM", problem.sm));
   auto planned = PlannedGemm::make(*shape, problem, d.force_kernel ? d.force_kernel : "");
@@ -214,7 +188,7 @@ size_t mx8_gemm_workspace_size(const mx8_gemm* plan) {
 mx8_status mx8_gemm_workspace_init(const mx8_gemm* plan, void* workspace, void* stream) {
   if (!plan || !workspace)
     return fail(MX8_INVALID_ARGUMENT, "mx8_gemm_workspace_init: a pointer is NULL");
-  const DeviceScope scope(static_cast<cudaStream_t>(stream));
+  const CudaScope scope(static_cast<cudaStream_t>(stream));
   if (scope.error() != cudaSuccess) return fail("mx8_gemm_workspace_init", scope.error());
   const cudaError_t e =
       cudaMemsetAsync(workspace, 0, PlannedGemm::flag_bytes(), static_cast<cudaStream_t>(stream));
@@ -235,7 +209,7 @@ mx8_status mx8_gemm_launch(const mx8_gemm* plan, const mx8_gemm_args* args, void
       (fp8 && !a.token_scales) || (plan->planned.shape().row_scales() > 0 && !a.row_scales))
     return fail(MX8_INVALID_ARGUMENT, "mx8_gemm_launch: a pointer is NULL");
   const auto s = static_cast<cudaStream_t>(stream);
-  const DeviceScope scope(s);
+  const CudaScope scope(s);
   if (scope.error() != cudaSuccess) return fail("mx8_gemm_launch", scope.error());
   if (scope.device() != plan->device)
     return fail(MX8_INVALID_ARGUMENT,

@@ -77,17 +77,20 @@ size_t PlannedGemm::flag_bytes() { return sm80_ticket_bytes(); }
 
 Result<PlannedGemm> PlannedGemm::make(const FragmentShape& shape, const GemmProblem& problem,
                                       const std::string& force) {
+  if (force.empty()) return make(shape, problem, plan_gemm(problem));
+  if (force != "emulation" && std::count(force.begin(), force.end(), '/') != 2)
+    return invalid_argument(
+        str_cat("'", force, "' names no GEMM kernel; 'gemm/128x256/whole' or 'emulation' would"));
+  return make(shape, problem, {{problem.max_m, GemmChoice::parse(force)}});
+}
+
+Result<PlannedGemm> PlannedGemm::make(const FragmentShape& shape, const GemmProblem& problem,
+                                      const std::vector<GemmBucket>& buckets) {
+  MX8_CHECK(!buckets.empty() && buckets.back().max_m == problem.max_m, problem.max_m);
   PlannedGemm g;
   g.shape_ = shape;
   g.problem_ = problem;
-  std::vector<GemmBucket> plan = plan_gemm(problem);
-  if (!force.empty()) {
-    if (force != "emulation" && std::count(force.begin(), force.end(), '/') != 2)
-      return invalid_argument(
-          str_cat("'", force, "' names no GEMM kernel; 'gemm/128x256/whole' or 'emulation' would"));
-    plan = {{problem.max_m, GemmChoice::parse(force)}};
-  }
-  for (const GemmBucket& b : plan) {
+  for (const GemmBucket& b : buckets) {
     MX8_TRY(GemmLaunch l, look_up(problem.act, b));
     if (l.choice.family == GemmChoice::Family::kEmulation && problem.act == Act::kFp8)
       return unsupported("emulation does not take FP8 activations");

@@ -28,8 +28,11 @@ struct GemmLaunch {
 
 class PlannedGemm {
  public:
-  // Looks every kernel of the plan up in this program. `force` is "" or the name of one kernel, as
-  // in GemmChoice, that must run every number of tokens.
+  // Looks every kernel of `buckets` up in this program; the last reaches problem.max_m.
+  static Result<PlannedGemm> make(const FragmentShape& shape, const GemmProblem& problem,
+                                  const std::vector<GemmBucket>& buckets);
+  // The same for plan_gemm(problem), or for the one kernel that `force` names, as GemmChoice does,
+  // at every number of tokens.
   static Result<PlannedGemm> make(const FragmentShape& shape, const GemmProblem& problem,
                                   const std::string& force = "");
 
