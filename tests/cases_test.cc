@@ -313,7 +313,7 @@ TEST_F(QuantizeCases, MemoryIsOneTensorAndAConstant) {
 TEST_F(QuantizeCases, LoadingTakesTheResidentWeightsAndALayer) {
   if (kSanitized) GTEST_SKIP() << "the sanitizers take memory of their own";
   ASSERT_EQ(run_mx8("quantize " + source() + " " + out("c")).code, 0);
-  const uint64_t limit = fs::file_size(out("c") + "/model.safetensors") + (30 << 20);
+  const uint64_t limit = fs::file_size(out("c") + "/model.safetensors") + (20 << 20);
   ASSERT_LT(limit, fs::file_size(source() + "/model.safetensors"));
   for (const char* load : {"mmap", "read"}) {
     const std::string flags = kBench + " --json --load " + load;

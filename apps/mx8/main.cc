@@ -1,5 +1,6 @@
 // mx8: the command-line program. Each verb is one file of this folder.
 #include <fcntl.h>
+#include <malloc.h>
 
 #include <csignal>
 #include <cstdio>
@@ -119,11 +120,20 @@ void reserve_standard_streams() {
   }
 }
 
+// Matrices come and go while a model is loaded. From maps of their own they go back to the system at
+// once; glibc would by and by take them from the heap, where each leaves a gap of its size.
+void keep_matrices_off_the_heap() {
+#ifdef M_MMAP_THRESHOLD
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
+
 }  // namespace
 }  // namespace mx8
 
 int main(int argc, char** argv) {
   mx8::reserve_standard_streams();
+  mx8::keep_matrices_off_the_heap();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write
   try {
     return mx8::run(argc, argv);
