@@ -244,6 +244,30 @@ TEST(QuantWeight, FilesAndPlanMustSayTheSame) {
   expect_contains(load_stored(mx, mxfp8, linear, 4), "\"m.weight\" is [2, 32]");
 }
 
+// A shard of K is whole blocks and takes their scales along; one that would cut a block is refused
+// with the numbers. 192 in four parts: a block and a half each.
+TEST(QuantWeight, ShardsOfKKeepBlocksWhole) {
+  const auto plan = parse_quant_plan(R"({"quant_method":"mxfp8"})", "config.json", "", "");
+  DummySource source(1);
+  const auto load = [&](int64_t cols, int world) {
+    return load_quant_weight(source, *plan, "m", ModuleKind::kLinear, 8, cols,
+                             {ShardSpec::Axis::kCols, world - 1, world, 1});
+  };
+  for (const auto& [cols, world] : {std::pair<int64_t, int>{3072, 2}, {192, 2}, {192, 6}, {96, 3}}) {
+    const auto part = load(cols, world);
+    ASSERT_TRUE(part.ok()) << part.error().message;
+    EXPECT_EQ(part->codes.shape(), (std::vector<int64_t>{8, cols / world}));
+    EXPECT_EQ(part->scales.shape(), (std::vector<int64_t>{8, cols / world / 32}));
+  }
+  for (const auto& [cols, world] : {std::pair<int64_t, int>{192, 4}, {64, 4}, {32, 2}, {2880, 4}}) {
+    const auto part = load(cols, world);
+    ASSERT_FALSE(part.ok()) << cols << " " << world;
+    for (const std::string& number : {str_cat(cols), str_cat(world), std::string("32")})
+      expect_contains(part.error().message, number);
+    expect_contains(part.error().message, "m.weight");
+  }
+}
+
 TEST(QuantWeight, OnlineNeedsWholeBlocks) {
   OnlineQuant online;
   online.enabled = true;

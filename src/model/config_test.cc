@@ -39,6 +39,7 @@ const Refusal kRefusals[] = {
     {"llama", {{"hidden_act", R"("gelu")"}}, "hidden_act"},
     {"llama_gelu", {}, "gelu_pytorch_tanh"},
     {"qwen3", {{"hidden_act", R"("relu2")"}}, "relu2"},
+    {"qwen3_moe", {{"hidden_act", R"("swigluoai")"}}, "swigluoai"},
     {"llama", {{"architectures", R"(["GPT2LMHeadModel"])"}}, "GPT2LMHeadModel"},
     {"llama", {{"architectures", R"(["LlamaForSequenceClassification"])"}}, "LlamaForSeq"},
     // Rotary embedding.

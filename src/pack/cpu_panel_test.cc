@@ -102,6 +102,15 @@ TYPED_TEST(CpuPanels, PaddingIsNeutral) {
   for (int64_t i = TypeParam::kRows; i < 64; ++i) EXPECT_EQ(data[last + i], 127);
 }
 
+TYPED_TEST(CpuPanels, OffsetsAreWide) {
+  const int64_t n = 70000, k = 32768;  // more than 2^31 codes
+  const int64_t last = TypeParam::code_offset(n - 1, k - 1, k);
+  EXPECT_GT(last, int64_t{1} << 31);
+  EXPECT_LT(last, TypeParam::flags_offset(n, k));
+  EXPECT_EQ(static_cast<int64_t>(TypeParam::bytes(n, k)),
+            n * k * 33 / 32 + n / TypeParam::kRows * TypeParam::groups(k));
+}
+
 TYPED_TEST(CpuPanels, FlagsMarkTheBlocksWithSubnormalCodes) {
   constexpr int64_t R = TypeParam::kRows;
   const int64_t n = 2 * R + 1, k = 544, blocks = k / 32;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <set>
 
@@ -146,6 +147,51 @@ TEST(MmaFragment, FoldedKindHoldsTheFoldedRows) {
   for (int64_t n = 0; n < w.rows; ++n)
     for (int64_t b = 0; b < w.view().blocks_per_row(); ++b)
       EXPECT_EQ(back.scales[n * w.view().blocks_per_row() + b] - kE8m0Bias, fold.exponents[n]);
+}
+
+// Padding multiplies zero codes by something finite, whatever the memory held before.
+TEST(MmaFragment, PaddingIsZeroCodesAndFiniteScales) {
+  for (FragmentKind kind : {FragmentKind::kBf16, FragmentKind::kFp16, FragmentKind::kFolded})
+    for (RowOrder order : {RowOrder::kPlain, RowOrder::kGateUpInterleaved})
+      for (int64_t n : {2, 44, 64, 130, 200})
+        for (int64_t k : {32, 96, 128, 160, 288}) {
+          const MxMatrix w = random_matrix(n, k, 118, 124, static_cast<uint32_t>(n + k));
+          auto packed = pack_mma_fragment(w.view(), kind, order);
+          ASSERT_TRUE(packed.ok()) << packed.error().message;
+          const FragmentShape& s = packed->shape;
+          ASSERT_EQ(static_cast<int64_t>(packed->records.size()), s.bytes());
+          const auto padding = [&](int64_t record, const FragmentCoord& at) {
+            const int64_t row = record / s.k_records() * kFragmentRows + at.row;
+            const int64_t column = record % s.k_records() * kFragmentCols + at.k;
+            return fragment_source_row(row, n, order) < 0 || column >= k;
+          };
+          for (int64_t r = 0; r < s.row_blocks() * s.k_records(); ++r) {
+            const uint8_t* record = packed->records.data() + r * s.record_bytes();
+            for (int word = 0; word < kFragmentCodeBytes / 4; ++word) {
+              uint32_t plain;
+              std::memcpy(&plain, record + 4 * word, 4);
+              if (kind != FragmentKind::kFolded) plain = deinterleave_word(plain);
+              for (int byte = 0; byte < 4; ++byte)
+                if (padding(r, fragment_code_coord(word, byte))) {
+                  ASSERT_EQ(plain >> (8 * byte) & 255, 0u) << n << "x" << k;
+                }
+            }
+            for (int byte = kFragmentCodeBytes; byte < s.record_bytes(); ++byte)
+              if (padding(r, fragment_scale_coord(byte - kFragmentCodeBytes))) {
+                ASSERT_EQ(record[byte], 1) << n << "x" << k;
+              }
+          }
+          for (int64_t p = 0; p < s.row_scales(); ++p)
+            if (fragment_source_row(p, n, order) < 0) {
+              ASSERT_EQ(packed->row_scales[p], 1.0f);
+            }
+        }
+}
+
+TEST(MmaFragment, SizesAreWide) {
+  const FragmentShape shape{70000, 32768, FragmentKind::kBf16, RowOrder::kPlain};
+  EXPECT_EQ(shape.bytes(), int64_t{1094} * 512 * kFragmentRecordBytes);
+  EXPECT_GT(shape.bytes(), int64_t{1} << 31);
 }
 
 TEST(MmaFragment, GateAndUpOfAFeatureShareALane) {

@@ -34,13 +34,40 @@ TEST(Sm100Mx, AtomOrder) {
   EXPECT_EQ(sf128x4_offset(128, 0, 256), 1024);  // then along rows
 }
 
-TEST(Sm100Mx, RoundTrip) {
-  for (int64_t rows : {1, 100, 129, 256})
-    for (int64_t k : {32, 160, 512}) {
+// K that is no multiple of 128 or 256, rows around whole atoms: the row stride is that of the padded
+// scale columns, and what no scale falls on is padding, byte for byte.
+TEST(Sm100Mx, RoundTripAndPadding) {
+  for (int64_t rows : {1, 33, 65, 100, 128, 129, 256})
+    for (int64_t k : {32, 64, 96, 128, 160, 224, 288, 352, 416, 480, 512, 544}) {
       std::vector<uint8_t> scales(static_cast<size_t>(rows * (k / 32)));
-      for (size_t i = 0; i < scales.size(); ++i) scales[i] = static_cast<uint8_t>(i * 37 + 1);
-      EXPECT_EQ(unpack_sf128x4(pack_sf128x4(scales, rows, k), rows, k), scales);
+      for (size_t i = 0; i < scales.size(); ++i) scales[i] = static_cast<uint8_t>(i * 37 % 254 + 1);
+      const std::vector<uint8_t> packed = pack_sf128x4(scales, rows, k);
+      EXPECT_EQ(unpack_sf128x4(packed, rows, k), scales) << rows << "x" << k;
+      std::vector<uint8_t> want(packed.size(), kScalePadding);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t b = 0; b < k / 32; ++b)
+          want[static_cast<size_t>(sf128x4_offset(r, b, k))] =
+              scales[static_cast<size_t>(r * (k / 32) + b)];
+      EXPECT_EQ(packed, want) << rows << "x" << k;
     }
+}
+
+// Whatever the alignment to which a caller pads the tokens of an expert, scales come in whole atoms.
+TEST(Sm100Mx, SizesDoNotDependOnTheAlignmentOfRows) {
+  for (int64_t rows : {1, 7, 63, 64, 65, 127, 128, 129, 300})
+    for (int64_t alignment : {1, 8, 64, 128}) {
+      const int64_t aligned = (rows + alignment - 1) / alignment * alignment;
+      EXPECT_EQ(sf128x4_bytes(aligned, 160), sf128x4_bytes(rows, 160)) << rows << " " << alignment;
+      EXPECT_EQ(sf128x4_bytes(rows, 160) % (kScaleAtomBytes * 2), 0);
+    }
+}
+
+// 70000 x 32768 has more than 2^31 elements, and 2^40 scales need more than 32 bits.
+TEST(Sm100Mx, OffsetsAreWide) {
+  EXPECT_EQ(sf128x4_bytes(70000, 32768), int64_t{547} * 256 * 512);
+  const int64_t rows = int64_t{1} << 30, k = 32768;
+  EXPECT_EQ(sf128x4_bytes(rows, k), rows * 1024);
+  EXPECT_EQ(sf128x4_offset(rows - 1, 1023, k), rows * 1024 - 1);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The C ABI and the token quantiser on a GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -233,30 +234,109 @@ TEST(CudaQuantize, ErrorIsThatOfExactMxfp8Activations) {
   EXPECT_LT(std::sqrt(token / norm), 1.05 * std::sqrt(block / norm));
 }
 
-// The MXFP8 quantiser writes the bytes of the CPU's, scales in the 128x4 order, padding included.
+// The MXFP8 quantiser writes the bytes of the CPU's, scales in the 128x4 order, padding included,
+// whatever lay in the scale buffer before.
 TEST(CudaQuantize, MxBlocksMatchTheCpu) {
   REQUIRE_SM90();
-  for (int m : {1, 5, 130})
-    for (int k : {32, 160, 1024}) {
+  for (int m : {1, 5, 33, 65, 129, 130})
+    for (int k : {32, 64, 96, 160, 224, 288, 352, 416, 480, 544, 1024}) {
       DeviceArray<uint16_t> x(m * k);
       generate_values(x.get(), m * k, m + k, Act::kBf16, 3.f);
       auto hx = x.download();
-      for (int i = 0; i < std::min(k, 32); ++i) hx[i] = 0;  // a block of zeros
-      if (m > 1) hx[k + 3] = 0x7F80, hx[k + 4] = 0x7FC0;    // infinity and NaN
+      for (int i = 0; i < 32; ++i) hx[i] = 0;             // a block of zeros
+      if (m > 1) hx[k + 3] = 0x7F80, hx[k + 4] = 0x7FC0;  // infinity and NaN
+      // Small values beside a large one, which a scale without the range of E4M3 would flush.
+      for (int i = 32; i < std::min(k, 64); ++i) hx[i] = f32_to_bf16(i == 32 ? 300.f : 1e-3f);
       x.upload(hx);
-      DeviceArray<uint8_t> codes(m * k), scales(sf128x4_bytes(m, k));
-      codes.fill(0x55), scales.fill(0x55);
-      QuantizeMxParams q;
-      q.x = x.get(), q.ldx = k, q.codes = codes.get(), q.scales = scales.get(), q.m = m, q.k = k;
-      MX8_CUDA_OK(quantize_mx_tokens(q, nullptr, false));
       std::vector<float> values(m * k);
       for (int i = 0; i < m * k; ++i) values[i] = bf16_to_f32(hx[i]);
       const MxMatrix want = mx_quantize(values.data(), m, k, k, ScaleRule::kRceil);
-      const auto got = codes.download();
-      for (int i = 0; i < m * k; ++i)
-        ASSERT_EQ(got[i], want.codes[i]) << m << "x" << k << " at " << i;
-      ASSERT_TRUE(scales.download() == pack_sf128x4(want.scales, m, k)) << m << "x" << k;
+      for (int before : {0x55, 0xFF}) {
+        DeviceArray<uint8_t> codes(m * k), scales(sf128x4_bytes(m, k));
+        codes.fill(before), scales.fill(before);
+        QuantizeMxParams q;
+        q.x = x.get(), q.ldx = k, q.codes = codes.get(), q.scales = scales.get(), q.m = m, q.k = k;
+        MX8_CUDA_OK(quantize_mx_tokens(q, nullptr, false));
+        const auto got = codes.download();
+        for (int i = 0; i < m * k; ++i)
+          ASSERT_EQ(got[i], want.codes[i]) << m << "x" << k << " at " << i;
+        ASSERT_TRUE(scales.download() == pack_sf128x4(want.scales, m, k)) << m << "x" << k;
+      }
     }
+}
+
+// A token is quantised the same whether it comes alone or among others.
+TEST(CudaQuantize, TokensDoNotDependOnTheirNumber) {
+  REQUIRE_SM90();
+  const int most = 300, k = 288;
+  DeviceArray<uint16_t> x(most * k);
+  generate_values(x.get(), most * k, 8, Act::kBf16);
+  std::vector<uint8_t> whole_codes, whole_mx, whole_mx_scales;
+  std::vector<float> whole_scales;
+  for (int m = most; m >= 1; --m) {
+    DeviceArray<uint8_t> codes(m * k), mx(m * k), mx_scales(sf128x4_bytes(m, k));
+    DeviceArray<float> scales(m);
+    QuantizeParams q;
+    q.x = x.get(), q.ldx = k, q.codes = codes.get(), q.ld_codes = k, q.scales = scales.get();
+    q.m = m, q.k = k;
+    MX8_CUDA_OK(quantize_tokens(q, nullptr, false));
+    QuantizeMxParams b;
+    b.x = x.get(), b.ldx = k, b.codes = mx.get(), b.scales = mx_scales.get(), b.m = m, b.k = k;
+    MX8_CUDA_OK(quantize_mx_tokens(b, nullptr, false));
+    const auto got_codes = codes.download(), got_mx = mx.download();
+    const auto got_scales = scales.download();
+    const auto got_mx_scales = unpack_sf128x4(mx_scales.download(), m, k);
+    if (m == most) {
+      whole_codes = got_codes, whole_mx = got_mx, whole_scales = got_scales;
+      whole_mx_scales = got_mx_scales;
+      continue;
+    }
+    ASSERT_TRUE(std::equal(got_codes.begin(), got_codes.end(), whole_codes.begin())) << m;
+    ASSERT_TRUE(std::equal(got_mx.begin(), got_mx.end(), whole_mx.begin())) << m;
+    ASSERT_TRUE(std::equal(got_scales.begin(), got_scales.end(), whole_scales.begin())) << m;
+    ASSERT_TRUE(std::equal(got_mx_scales.begin(), got_mx_scales.end(), whole_mx_scales.begin()))
+        << m;
+  }
+}
+
+// More than 2^31 elements: the last tokens are quantised as they are alone.
+TEST(CudaQuantize, LargeBatches) {
+  REQUIRE_SM90();
+  const int64_t m = 70000, k = 32768, tail = 4, first = m - tail;
+  DeviceArray<uint16_t> x(static_cast<size_t>(m * k));
+  generate_values(x.get(), m * k, 31, Act::kBf16);
+  DeviceArray<uint8_t> codes(static_cast<size_t>(m * k)), want(static_cast<size_t>(tail * k));
+  DeviceArray<float> scales(m), want_scales(tail);
+  DeviceArray<unsigned long long> differing(1);
+  differing.fill(0);
+  const auto quantize = [&](const uint16_t* from, int64_t tokens, uint8_t* to, float* to_scales) {
+    QuantizeParams q;
+    q.x = from, q.ldx = k, q.codes = to, q.ld_codes = k, q.scales = to_scales;
+    q.m = static_cast<int>(tokens), q.k = static_cast<int>(k);
+    MX8_CUDA_OK(quantize_tokens(q, nullptr, false));
+  };
+  quantize(x.get(), m, codes.get(), scales.get());
+  quantize(x.get() + first * k, tail, want.get(), want_scales.get());
+  count_differences(codes.get() + first * k, want.get(), want.size(), differing.get());
+  count_differences(scales.get() + first, want_scales.get(), tail * sizeof(float), differing.get());
+  EXPECT_EQ(differing.download()[0], 0u) << "one scale a token";
+
+  DeviceArray<uint8_t> mx_scales(sf128x4_bytes(m, k)), want_mx_scales(sf128x4_bytes(tail, k));
+  const auto quantize_mx = [&](const uint16_t* from, int64_t tokens, uint8_t* to,
+                               uint8_t* to_scales) {
+    QuantizeMxParams q;
+    q.x = from, q.ldx = k, q.codes = to, q.scales = to_scales;
+    q.m = static_cast<int>(tokens), q.k = static_cast<int>(k);
+    MX8_CUDA_OK(quantize_mx_tokens(q, nullptr, false));
+  };
+  quantize_mx(x.get(), m, codes.get(), mx_scales.get());
+  quantize_mx(x.get() + first * k, tail, want.get(), want_mx_scales.get());
+  count_differences(codes.get() + first * k, want.get(), want.size(), differing.get());
+  EXPECT_EQ(differing.download()[0], 0u) << "MX blocks";
+  const auto all = mx_scales.download(), alone = want_mx_scales.download();
+  for (int64_t t = 0; t < tail; ++t)
+    for (int64_t b = 0; b < k / kMxBlock; ++b)
+      ASSERT_EQ(all[sf128x4_offset(first + t, b, k)], alone[sf128x4_offset(t, b, k)]) << t;
 }
 
 }  // namespace

@@ -145,6 +145,23 @@ class Fixture {
     return y_.download();
   }
 
+  // Bytes in which `times` more launches, one after the other, differ from the first.
+  unsigned long long differences(const Launch& launch, int times) {
+    DeviceArray<uint8_t> first(y_.size());
+    DeviceArray<unsigned long long> differing(1);
+    differing.fill(0);
+    for (int i = 0; i <= times; ++i) {
+      y_.fill(0xFF);
+      const cudaError_t e = launch(params());
+      EXPECT_EQ(e, cudaSuccess) << cudaGetErrorString(e) << ": " << c_.describe();
+      if (i == 0)
+        MX8_CUDA_OK(cudaMemcpy(first.get(), y_.get(), y_.size(), cudaMemcpyDeviceToDevice));
+      else
+        count_differences(first.get(), y_.get(), y_.size(), differing.get());
+    }
+    return differing.download()[0];
+  }
+
   float value(const std::vector<uint8_t>& y, int m, int n) const {
     const uint8_t* at = y.data() + kGuard + (static_cast<size_t>(m) * ldy_ + n) * element_;
     if (element_ == 4) {
@@ -205,8 +222,8 @@ class Fixture {
 
 // Scratch poisoned but for the flags.
 struct Workspace {
-  DeviceArray<char> bytes{gemm_workspace_bytes(device_sms())}, sm80{size_t{256} << 20},
-      emulation{size_t{128} << 20};
+  DeviceArray<char> bytes{gemm_workspace_bytes(device_sms())},
+      sm80{(size_t{256} << 20) + sm80_ticket_bytes()}, emulation{size_t{128} << 20};
   Result<CublasLt> lt = CublasLt::create();
   Workspace() {
     bytes.fill(0xFF), sm80.fill(0xFF);
@@ -385,11 +402,53 @@ TEST_P(Acts, ShapesFromBugReports) {
           check_everywhere({.n = n, .k = k, .m = m, .act = GetParam()}, ws, true);
   const struct {
     int n, k;
-  } shapes[] = {{8, 160},   {32, 96},   {96, 32},   {96, 64},
-                {200, 256}, {256, 224}, {336, 576}, {176, 2304}};
+  } shapes[] = {{8, 160},    {32, 96},    {32, 576},    {96, 32},     {96, 64},
+                {96, 160},   {200, 256},  {256, 224},   {336, 576},   {176, 2304},
+                {288, 2880}, {2880, 288}, {1856, 2688}, {2688, 1856}, {704, 2816}};
   for (const auto& s : shapes)
     for (int m : {2, 16, 33})
       check_everywhere({.n = s.n, .k = s.k, .m = m, .act = GetParam()}, ws, true);
+  // Gate and up of experts 176 and 352 wide, the rows of both no multiple of 128.
+  for (int expert : {176, 352})
+    for (int m : {1, 16, 33})
+      check_everywhere({.n = 2 * expert, .k = 704, .m = m, .act = GetParam(), .silu_mul = true}, ws,
+                       true);
+}
+
+// Few rows of W, and K whose scales do not fill their padding, around a tile of tokens.
+TEST_P(Acts, NarrowWeightsAndOddBlocks) {
+  REQUIRE_SM90();
+  Workspace ws;
+  for (int n : {1, 2, 3, 4, 5, 6, 7, 8, 16, 31, 33})
+    for (int m : {1, 5}) check_everywhere({.n = n, .k = 96, .m = m, .act = GetParam()}, ws, true);
+  for (int k : {32, 64, 96, 160, 224, 288, 352, 416, 480, 544})
+    for (int m : {33, 65, 129})
+      check_everywhere({.n = 72, .k = k, .m = m, .act = GetParam()}, ws, true);
+}
+
+// A short K and many tiles: the epilogue of a tile overlaps the loads of the next.
+TEST_P(Acts, RepeatedLaunchesGiveTheSameBits) {
+  REQUIRE_SM90();
+  Workspace ws;
+  const Case c{.n = 8192, .k = 128, .m = 4096, .act = GetParam()};
+  Fixture f(c);
+  for (const Way& w : ways(c, ws, true))
+    if (w.name != "emulation") {  // the library's own, and its panel would not fit
+      EXPECT_EQ(f.differences(w.launch, 200), 0u) << w.name;
+    }
+}
+
+TEST(CudaGemm, DifferencesAreCounted) {
+  REQUIRE_SM90();
+  std::vector<uint8_t> bytes(100003, 7);
+  DeviceArray<uint8_t> a(bytes.size()), b(bytes.size());
+  a.upload(bytes);
+  bytes[0] = 8, bytes[17] = 8, bytes[50000] = 8, bytes[100002] = 8;
+  b.upload(bytes);
+  DeviceArray<unsigned long long> differing(1);
+  differing.fill(0);
+  count_differences(a.get(), b.get(), bytes.size(), differing.get());
+  EXPECT_EQ(differing.download()[0], 4u);
 }
 
 // Small cases of everything, for compute-sanitizer (memcheck, racecheck).
@@ -524,6 +583,32 @@ TEST(CudaPack, SameBytesAsTheCpu) {
             ASSERT_TRUE(row_scale.download() == want->row_scales);
           }
         }
+}
+
+// A matrix of more than 2^31 elements: its last rows are packed as they are alone.
+TEST(CudaPack, LargeMatrices) {
+  REQUIRE_SM90();
+  const int64_t n = 70000, k = 32768, last = n / kFragmentRows * kFragmentRows;
+  DeviceArray<uint8_t> codes(static_cast<size_t>(n * k)), scales(static_cast<size_t>(n * k / 32));
+  generate_weights(codes.get(), scales.get(), n, k, 17, 0.05f);
+  for (FragmentKind kind : {FragmentKind::kBf16, FragmentKind::kFp16, FragmentKind::kFolded}) {
+    const FragmentShape whole{n, k, kind, RowOrder::kPlain};
+    const FragmentShape tail{n - last, k, kind, RowOrder::kPlain};
+    DeviceArray<uint8_t> records(whole.bytes()), want(tail.bytes());
+    DeviceArray<float> row_scale(whole.row_scales() + 1), want_scale(tail.row_scales() + 1);
+    DeviceArray<unsigned long long> differing(1);
+    differing.fill(0);
+    MX8_CUDA_OK(pack_mma_fragment_device(whole, codes.get(), scales.get(), records.get(),
+                                         row_scale.get(), nullptr));
+    MX8_CUDA_OK(pack_mma_fragment_device(tail, codes.get() + last * k,
+                                         scales.get() + last * (k / 32), want.get(),
+                                         want_scale.get(), nullptr));
+    count_differences(records.get() + whole.bytes() - tail.bytes(), want.get(), tail.bytes(),
+                      differing.get());
+    count_differences(row_scale.get() + whole.row_scales() - tail.row_scales(), want_scale.get(),
+                      tail.row_scales() * sizeof(float), differing.get());
+    EXPECT_EQ(differing.download()[0], 0u) << static_cast<int>(kind);
+  }
 }
 
 // Decoding on the GPU gives the exact value of every code under every scale byte.

@@ -16,13 +16,46 @@ int find_instance(Act act, const std::string& name, Count count, Info info) {
   return -1;
 }
 
-Result<GemmLaunch> look_up(Act act, const GemmBucket& bucket) {
+// "" or why the GPU, the element type or K rules a kernel out. Plans never meet this; kernels that a
+// user forces do.
+std::string refusal(const GemmChoice& c, const GemmProblem& problem) {
+  using Family = GemmChoice::Family;
+  const int64_t k_records = fragment_k_records(problem.k);
+  switch (c.family) {
+    case Family::kStream:
+    case Family::kGemm:
+      if (problem.sm != 90) return str_cat("runs on SM90, this is SM", problem.sm);
+      return c.parts <= 8 ? "" : "shares K among at most 8";
+    case Family::kSm80:
+      if (problem.act == Act::kFp8 && problem.sm != 89 && problem.sm != 90)
+        return str_cat("needs SM89 or SM90 for FP8 activations, this is SM", problem.sm);
+      if (problem.sm < 80) return str_cat("needs SM80 or later, this is SM", problem.sm);
+      if (c.instance != "128x16" && c.instance != "128x64" && c.instance != "128x128")
+        return "does not exist; sm80 has the tiles 128x16, 128x64 and 128x128";
+      if (c.parts > 16 || c.parts > k_records)
+        return str_cat("shares K = ", problem.k, " among at most ",
+                       std::min<int64_t>(16, k_records));
+      return "";
+    case Family::kEmulation:
+      if (problem.act != Act::kFp8) return "";
+      return problem.sm == 89 || problem.sm == 90
+                 ? "does not take FP8 activations"
+                 : str_cat("does not take FP8 activations, and SM", problem.sm,
+                           " has no kernel that does; 16-bit activations would run");
+  }
+  return "";
+}
+
+Result<GemmLaunch> look_up(const GemmProblem& problem, const GemmBucket& bucket) {
   GemmLaunch l;
   l.choice = bucket.choice;
   l.max_m = bucket.max_m;
   const GemmChoice& c = bucket.choice;
+  const std::string reason = refusal(c, problem);
+  if (!reason.empty()) return unsupported(str_cat(c.name(), " ", reason));
   int index = 0;
 #ifdef MX8_CUDA_SM90
+  const Act act = problem.act;
   if (c.family == GemmChoice::Family::kStream) {
     index = find_instance(act, c.instance, stream_variant_count, stream_variant);
     l.stream = {index, c.parts};
@@ -35,6 +68,12 @@ Result<GemmLaunch> look_up(Act act, const GemmBucket& bucket) {
     if (index >= 0 &&
         gemm_variant(act, index).cluster_split != (l.gemm.split == GemmSplit::kCluster))
       return invalid_argument(str_cat(c.name(), " does not exist"));
+    const int64_t steps =
+        index < 0 ? c.parts
+                  : fragment_k_records(problem.k) * kFragmentCols / gemm_variant(act, index).tile_k;
+    if (c.parts > steps)
+      return invalid_argument(
+          str_cat(c.name(), " shares K = ", problem.k, " among at most ", steps));
   }
 #else
   if (c.family == GemmChoice::Family::kStream || c.family == GemmChoice::Family::kGemm) index = -1;
@@ -78,10 +117,8 @@ size_t PlannedGemm::flag_bytes() { return sm80_ticket_bytes(); }
 Result<PlannedGemm> PlannedGemm::make(const FragmentShape& shape, const GemmProblem& problem,
                                       const std::string& force) {
   if (force.empty()) return make(shape, problem, plan_gemm(problem));
-  if (force != "emulation" && std::count(force.begin(), force.end(), '/') != 2)
-    return invalid_argument(
-        str_cat("'", force, "' names no GEMM kernel; 'gemm/128x256/whole' or 'emulation' would"));
-  return make(shape, problem, {{problem.max_m, GemmChoice::parse(force)}});
+  MX8_TRY(GemmChoice choice, GemmChoice::try_parse(force));
+  return make(shape, problem, {{problem.max_m, std::move(choice)}});
 }
 
 Result<PlannedGemm> PlannedGemm::make(const FragmentShape& shape, const GemmProblem& problem,
@@ -91,9 +128,7 @@ Result<PlannedGemm> PlannedGemm::make(const FragmentShape& shape, const GemmProb
   g.shape_ = shape;
   g.problem_ = problem;
   for (const GemmBucket& b : buckets) {
-    MX8_TRY(GemmLaunch l, look_up(problem.act, b));
-    if (l.choice.family == GemmChoice::Family::kEmulation && problem.act == Act::kFp8)
-      return unsupported("emulation does not take FP8 activations");
+    MX8_TRY(GemmLaunch l, look_up(problem, b));
     g.workspace_bytes_ = std::max(g.workspace_bytes_, workspace_of(l, shape, problem));
     g.launches_.push_back(std::move(l));
   }

@@ -1,6 +1,7 @@
 #include "kernels/cuda/gemm_plan.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
@@ -71,6 +72,16 @@ GemmChoice for_fp16(GemmChoice c, int m) {
   return c;
 }
 
+// The number 1..99 that is all of `text` behind `prefix`, else 0.
+int number_after(std::string_view text, std::string_view prefix) {
+  if (text.substr(0, prefix.size()) != prefix) return 0;
+  text.remove_prefix(prefix.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && number >= 1 && number <= 99 ? number : 0;
+}
+
 // Before SM90 (and after): mma.sync tiles, K shared out while the tiles do not fill the GPU.
 GemmChoice sm80_choice(const GemmProblem& p, int m) {
   GemmChoice c;
@@ -85,28 +96,29 @@ GemmChoice sm80_choice(const GemmProblem& p, int m) {
 
 }  // namespace
 
-GemmChoice GemmChoice::parse(std::string_view name) {
+Result<GemmChoice> GemmChoice::try_parse(std::string_view name) {
   GemmChoice c;
   if (name == "emulation") return c;
+  const Error none = invalid_argument(
+      str_cat("'", name, "' names no GEMM kernel; 'gemm/128x256/whole' or 'emulation' would"));
   const size_t a = name.find('/'), b = name.find('/', a + 1);
-  MX8_CHECK(a != std::string_view::npos && b != std::string_view::npos, std::string(name));
+  if (a == std::string_view::npos || b == std::string_view::npos) return none;
   const std::string_view family = name.substr(0, a), split = name.substr(b + 1);
   c.instance = std::string(name.substr(a + 1, b - a - 1));
   if (family == "stream" || family == "sm80") {
     c.family = family == "stream" ? Family::kStream : Family::kSm80;
-    c.parts = std::atoi(std::string(split.substr(1)).c_str());
-    MX8_CHECK(split.front() == 's' && c.parts >= 1, std::string(name));
+    c.parts = number_after(split, "s");
+    if (c.parts < 1) return none;
     return c;
   }
-  MX8_CHECK(family == "gemm", std::string(name));
+  if (family != "gemm") return none;
   c.family = Family::kGemm;
   if (split == "whole") return c;
   if (split == "streamk") return c.split = Split::kStreamK, c;
   if (split == "streamk1") return c.split = Split::kStreamKOne, c;
-  MX8_CHECK(split.substr(0, 7) == "cluster", std::string(name));
   c.split = Split::kCluster;
-  c.parts = std::atoi(std::string(split.substr(7)).c_str());
-  MX8_CHECK(c.parts >= 1 && c.parts <= 8, std::string(name));
+  c.parts = number_after(split, "cluster");
+  if (c.parts < 1) return none;
   return c;
 }
 
@@ -140,7 +152,7 @@ std::vector<GemmBucket> plan_gemm(const GemmProblem& p) {
       if (p.act == Act::kFp16) c = for_fp16(c, m);
       // The kernel of the next fewer tokens takes the place of a library that is not there.
       if (c.family == GemmChoice::Family::kEmulation && !p.cublaslt) c = plan.back().choice;
-    } else if (p.sm >= 80) {
+    } else if (p.act == Act::kFp8 ? p.sm == 89 : p.sm >= 80) {
       c = sm80_choice(p, bound);
     }
     if (!plan.empty() && plan.back().choice == c)

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "kernels/cuda/gemm_params.h"
 
 namespace mx8::cuda {
@@ -22,7 +23,10 @@ struct GemmChoice {
   Split split = Split::kWhole;
   int parts = 1;  // stream and sm80: CTAs that share K; cluster: its size
 
-  static GemmChoice parse(std::string_view name);  // MX8_CHECK on a name that is none
+  // Of a name that comes from a user: one that is none is an error.
+  static Result<GemmChoice> try_parse(std::string_view name);
+  // Of a name that this program made; MX8_CHECK on one that is none.
+  static GemmChoice parse(std::string_view name) { return try_parse(name).value(); }
   std::string name() const;
   bool operator==(const GemmChoice&) const = default;
 };
@@ -43,7 +47,7 @@ struct GemmProblem {
 };
 
 // Buckets in ascending order of max_m, the last reaching max_m. Deterministic; never looks at a
-// device.
+// device. GPUs without an instruction for the element type get emulation.
 std::vector<GemmBucket> plan_gemm(const GemmProblem& problem);
 const GemmChoice& choice_for(const std::vector<GemmBucket>& buckets, int m);
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "shapes.h"
 
 namespace mx8::cuda {
 namespace {
@@ -16,6 +17,19 @@ TEST(GemmPlan, NamesRoundTrip) {
     EXPECT_EQ(GemmChoice::parse(name).name(), name);
 }
 
+TEST(GemmPlan, WhatIsNoNameIsAnError) {
+  for (const char* name :
+       {"", "/", "//", "gemm", "gemm/128x256", "gemm/128x256/", "gemm/128x256/wholes", "stream//",
+        "stream/g1w4s3/", "stream/g1w4s3/4", "stream/g1w4s3/s", "stream/g1w4s3/s0",
+        "stream/g1w4s3/s-1", "stream/g1w4s3/s4x", "sm80/128x64/s99999999999", "sm80/128x64/cluster2",
+        "gemm/64x64lc/cluster", "gemm/64x64lc/cluster0", "gemm/64x64lc/s3", "marlin/a/b",
+        "emulation/"}) {
+    const auto choice = GemmChoice::try_parse(name);
+    ASSERT_FALSE(choice.ok()) << name;
+    EXPECT_NE(choice.error().message.find(str_cat("'", name, "'")), std::string::npos) << name;
+  }
+}
+
 TEST(GemmPlan, MeasuredShapesGetTheirMeasuredKernels) {
   ASSERT_GT(gemm_measurements().size(), 100u);
   for (const GemmMeasurement& r : gemm_measurements()) {
@@ -25,29 +39,28 @@ TEST(GemmPlan, MeasuredShapesGetTheirMeasuredKernels) {
 }
 
 TEST(GemmPlan, BucketsCoverEveryTokenCountOnce) {
+  using Family = GemmChoice::Family;
   for (Act act : {Act::kBf16, Act::kFp16, Act::kFp8})
-    for (int sm : {75, 80, 86, 89, 90, 100, 120})
-      for (int64_t rows : {1, 64, 100, 5120, 151936})
-        for (int64_t k : {32, 96, 2048, 28672})
-          for (int max_m : {1, 3, 16, 100, 8192, 20000}) {
-            const auto plan = plan_gemm({act, rows, k, max_m, sm, 132});
-            int last = 0;
-            for (const GemmBucket& b : plan) {
-              ASSERT_GT(b.max_m, last);
-              last = b.max_m;
-              ASSERT_EQ(GemmChoice::parse(b.choice.name()), b.choice);
-              if (b.choice.family == GemmChoice::Family::kStream) {
-                ASSERT_LE(b.max_m, 8 * (b.choice.instance[1] - '0'));
-              }
-              if (sm < 80) {
-                ASSERT_EQ(b.choice.family, GemmChoice::Family::kEmulation);
-              }
-              if (sm != 90) {
-                ASSERT_NE(b.choice.family, GemmChoice::Family::kGemm);
-              }
+    for (int sm : {75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121})
+      for (const auto [rows, k] : shapes::awkward_shapes())
+        for (int max_m : {1, 3, 16, 100, 8192, 20000}) {
+          const auto plan = plan_gemm({act, rows, k, max_m, sm, 132, max_m != 8192});
+          int last = 0;
+          for (const GemmBucket& b : plan) {
+            ASSERT_GT(b.max_m, last);
+            last = b.max_m;
+            ASSERT_EQ(GemmChoice::parse(b.choice.name()), b.choice);
+            if (b.choice.family == Family::kStream) {
+              ASSERT_LE(b.max_m, 8 * (b.choice.instance[1] - '0'));
             }
-            ASSERT_EQ(last, max_m);
+            if (sm < 80 || (act == Act::kFp8 && sm != 89 && sm != 90)) {
+              ASSERT_EQ(b.choice.family, Family::kEmulation) << sm;
+            } else if (sm != 90) {
+              ASSERT_EQ(b.choice.family, Family::kSm80) << sm;
+            }
           }
+          ASSERT_EQ(last, max_m);
+        }
 }
 
 TEST(GemmPlan, PartsOfKNeverExceedK) {

@@ -53,6 +53,22 @@ __global__ void values_kernel(void* out, int64_t count, uint64_t seed, Act type,
   }
 }
 
+__global__ void differences_kernel(const uint8_t* a, const uint8_t* b, size_t bytes,
+                                   unsigned long long* differing) {
+  unsigned long long mine = 0;
+  const size_t step = static_cast<size_t>(gridDim.x) * blockDim.x;
+  const size_t first = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+  const auto* wide_a = reinterpret_cast<const uint4*>(a);
+  const auto* wide_b = reinterpret_cast<const uint4*>(b);
+  for (size_t i = first; i < bytes / 16; i += step) {
+    const uint4 x = wide_a[i], y = wide_b[i];
+    if (x.x == y.x && x.y == y.y && x.z == y.z && x.w == y.w) continue;
+    for (size_t at = 16 * i; at < 16 * i + 16; ++at) mine += a[at] != b[at];
+  }
+  for (size_t at = bytes / 16 * 16 + first; at < bytes; at += step) mine += a[at] != b[at];
+  if (mine != 0) atomicAdd(differing, mine);
+}
+
 __device__ double weight_at(const ReferenceInput& in, int64_t row, int64_t packed, int k) {
   const uint8_t code = in.codes[row * in.k + k];
   const int e = in.scales[row * (in.k / 32) + k / 32];
@@ -140,6 +156,12 @@ void generate_weights(uint8_t* codes, uint8_t* scales, int64_t n, int64_t k, uin
 void generate_values(void* out, int64_t count, uint64_t seed, Act type, float sd) {
   if (count == 0) return;
   values_kernel<<<grid_for((count + 1) / 2, 256), 256>>>(out, count, seed, type, sd);
+  MX8_CUDA_OK(cudaGetLastError());
+}
+
+void count_differences(const void* a, const void* b, size_t bytes, unsigned long long* differing) {
+  differences_kernel<<<1024, 256>>>(static_cast<const uint8_t*>(a), static_cast<const uint8_t*>(b),
+                                    bytes, differing);
   MX8_CUDA_OK(cudaGetLastError());
 }
 

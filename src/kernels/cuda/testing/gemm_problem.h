@@ -64,6 +64,10 @@ void generate_weights(uint8_t* codes, uint8_t* scales, int64_t n, int64_t k, uin
 // N(0, 1) values, `count` of them, as BF16 or FP16 (type kBf16 or kFp16) or FP32 (kFp8).
 void generate_values(void* out, int64_t count, uint64_t seed, Act type, float sd = 1.f);
 
+// Adds the number of bytes in which two arrays differ to *differing; all on the device, the arrays
+// aligned to 16 bytes.
+void count_differences(const void* a, const void* b, size_t bytes, unsigned long long* differing);
+
 struct Position {
   int n, m;
 };
