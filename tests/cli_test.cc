@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli_support.h"
 
@@ -264,6 +265,27 @@ TEST(Cli, MakeDummyIsSeededAndRuns) {
                 " --prompt 8 --generate 4 --reps 1 --json");
     EXPECT_EQ(dummy.code, 0) << name << dummy.err;
   }
+}
+
+TEST(Cli, MakeDummyTakesTheCompanionsAlong) {
+  namespace fs = std::filesystem;
+  TempFolder tmp;
+  const std::string from = tmp / "from", to = tmp / "to";
+  fs::copy(kData + "tiny/llama_mxfp8", from, fs::copy_options::recursive);
+  for (const char* name : {"tokenizer.json", "chat_template.jinja", "merges.txt", "LICENSE",
+                           "generation_config.json", "consolidated.safetensors", "old.bin",
+                           "pytorch_model.bin.index.json", ".cache"})
+    std::ofstream(from + "/" + name) << "{}";
+  fs::create_directory(from + "/onnx");
+  ASSERT_EQ(run_mx8("make-dummy " + from + " " + to).code, 0);
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(to)) names.insert(entry.path().filename());
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json",
+                           "chat_template.jinja", "merges.txt", "LICENSE", "generation_config.json"})
+    EXPECT_EQ(names.erase(name), 1u) << name;
+  for (const char* name : {"consolidated.safetensors", "old.bin", "pytorch_model.bin.index.json",
+                           ".cache", "onnx"})
+    EXPECT_EQ(names.count(name), 0u) << name;
 }
 
 TEST(Cli, BenchModelReportsWhatItSays) {

@@ -2,16 +2,15 @@
 
 #include <sys/resource.h>
 
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/strings.h"
+#include "base/text_file.h"
 #include "config.h"
 #include "text/utf8.h"
 
@@ -141,19 +140,9 @@ Result<uint64_t> parse_bytes(const std::string& text, const std::string& flag) {
   return static_cast<uint64_t>(number * factor->second);
 }
 
-Result<std::string> read_file(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
-  if (!file) return io_error(str_cat("cannot read ", path, ": ", std::strerror(errno)));
-  std::string text;
-  std::array<char, 65536> buffer;
-  while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
-    text.append(buffer.data(), n);
-  }
-  if (std::ferror(file.get()) != 0) {
-    return io_error(str_cat("cannot read ", path, ": ", std::strerror(errno)));
-  }
-  return text;
+Result<std::string> read_prompt_file(const std::string& path) {
+  constexpr uint64_t kMaxPrompt = uint64_t{2} << 30;
+  return read_text_file(path, kMaxPrompt, FileKind::kAny);
 }
 
 Result<void> check_utf8(const std::string& text, const std::string& what) {

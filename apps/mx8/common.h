@@ -71,8 +71,8 @@ struct KvFlags {
 // "512MiB", "2GB", "1000000": bytes.
 Result<uint64_t> parse_bytes(const std::string& text, const std::string& flag);
 
-// The whole content; a pipe will do.
-Result<std::string> read_file(const std::string& path);
+// A text to run a model on; a pipe will do.
+Result<std::string> read_prompt_file(const std::string& path);
 // Fails unless `text` is UTF-8; `what` names it in the message.
 Result<void> check_utf8(const std::string& text, const std::string& what);
 // Writes to stdout and hands it over at once.

@@ -33,7 +33,7 @@ int64_t scored_bytes(const Tokenizer& tokenizer, std::span<const int32_t> ids, i
 }
 
 Result<void> run(EvalFlags& f) {
-  MX8_TRY(const std::string text, read_file(f.text));
+  MX8_TRY(const std::string text, read_prompt_file(f.text));
   MX8_RETURN_IF_ERROR(check_utf8(text, f.text));
   f.options.kv_dtype = f.kv_dtype == "f32" ? DType::kF32 : DType::kBF16;
   ModelFlags::Wants wants = {

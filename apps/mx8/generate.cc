@@ -115,7 +115,7 @@ Result<Answer> run_request(Engine& engine, Request request, bool stream) {
 Result<void> generate(const GenerateFlags& flags) {
   std::string prompt = flags.prompt;
   if (!flags.prompt_file.empty()) {
-    MX8_TRY(prompt, read_file(flags.prompt_file));
+    MX8_TRY(prompt, read_prompt_file(flags.prompt_file));
   }
   MX8_RETURN_IF_ERROR(
       check_utf8(prompt, flags.prompt_file.empty() ? "the prompt" : flags.prompt_file));

@@ -3,6 +3,8 @@
 #include <fstream>
 
 #include "base/strings.h"
+#include "base/text_file.h"
+#include "checkpoint/companions.h"
 #include "checkpoint/dummy_source.h"
 #include "checkpoint/safetensors_writer.h"
 #include "common.h"
@@ -21,15 +23,14 @@ struct DummyFlags {
   std::string shard_size = "5GB";
 };
 
-// Copies config.json and whatever else of the folder is no weight.
-Result<void> copy_texts(const fs::path& from, const fs::path& to) {
-  std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(from, ec)) {
-    const std::string name = entry.path().filename().string();
-    const bool text = name.ends_with(".json") || name.ends_with(".jinja") || name.ends_with(".txt");
-    if (!entry.is_regular_file() || !text || name.ends_with(".index.json")) continue;
-    fs::copy_file(entry.path(), to / name, fs::copy_options::overwrite_existing, ec);
-    if (ec) return io_error(str_cat("cannot copy ", entry.path().string(), ": ", ec.message()));
+// The tokenizer and templates, and what says how the weights are stored.
+Result<void> copy_texts(const std::string& from, const std::string& to) {
+  MX8_RETURN_IF_ERROR(copy_companions(from, to));
+  for (const char* name : {"/config.json", "/hf_quant_config.json"}) {
+    if (!file_exists(from + name)) continue;
+    std::error_code ec;
+    fs::copy_file(from + name, to + name, fs::copy_options::overwrite_existing, ec);
+    if (ec) return io_error(str_cat("cannot copy ", from, name, ": ", ec.message()));
   }
   return {};
 }
@@ -63,7 +64,7 @@ Result<void> run(const DummyFlags& f) {
     MX8_RETURN_IF_ERROR(writer.write(r.name, data.bytes()));
   }
   MX8_RETURN_IF_ERROR(writer.finish());
-  MX8_RETURN_IF_ERROR(copy_texts(source_folder, partial));
+  MX8_RETURN_IF_ERROR(copy_texts(source_folder, partial.string()));
   fs::rename(partial, f.out, ec);
   if (ec) return io_error(str_cat("cannot rename ", partial.string(), ": ", ec.message()));
   std::printf("Wrote %s: %zu tensors, %s, seed %llu\n", f.out.c_str(), requests.size(),

@@ -6,10 +6,12 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <thread>
 
 #include "base/mmap_file.h"
 #include "base/result.h"
 #include "base/strings.h"
+#include "base/text_file.h"
 
 namespace mx8 {
 namespace {
@@ -89,6 +91,45 @@ TEST(Files, PipesAndLooseLinksAreNamedAndNotWaitedFor) {
   ASSERT_FALSE(link.ok());
   EXPECT_EQ(link.error().code, ErrorCode::kIo);
   EXPECT_NE(link.error().message.find("link"), std::string::npos);
+}
+
+TEST(TextFile, ReadsWholeFilesUpToALimit) {
+  const std::string path = testing::TempDir() + "mx8_base_test_text";
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{65536}, size_t{200001}}) {
+    std::string content(size, 'x');
+    for (size_t i = 0; i < size; ++i) content[i] = static_cast<char>(i * 31);
+    std::ofstream(path, std::ios::binary) << content;
+    for (const FileKind kind : {FileKind::kRegular, FileKind::kAny}) {
+      EXPECT_EQ(read_text_file(path, size, kind).value(), content);
+      if (size == 0) continue;
+      const auto refused = read_text_file(path, size - 1, kind);
+      ASSERT_FALSE(refused.ok());
+      EXPECT_NE(refused.error().message.find(path), std::string::npos);
+      EXPECT_NE(refused.error().message.find("at most " + format_bytes(size - 1)),
+                std::string::npos)
+          << refused.error().message;
+    }
+  }
+  std::remove(path.c_str());
+  for (const FileKind kind : {FileKind::kRegular, FileKind::kAny}) {
+    EXPECT_NE(read_text_file(path, 1, kind).error().message.find(path), std::string::npos);
+    EXPECT_FALSE(read_text_file(testing::TempDir(), 1 << 20, kind).ok()) << "a folder";
+  }
+}
+
+TEST(TextFile, PipesAreForCommandLines) {
+  const std::string path = testing::TempDir() + "mx8_base_test_pipe";
+  std::remove(path.c_str());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_TRUE(file_exists(path));
+  EXPECT_FALSE(read_text_file(path, 100).ok());
+  std::thread writer([&] { std::ofstream(path) << "through a pipe"; });
+  const auto text = read_text_file(path, 100, FileKind::kAny);
+  writer.join();
+  std::remove(path.c_str());
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_EQ(*text, "through a pipe");
+  EXPECT_FALSE(file_exists(path));
 }
 
 }  // namespace

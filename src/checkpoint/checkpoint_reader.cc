@@ -9,6 +9,7 @@
 
 #include "base/mmap_file.h"
 #include "base/strings.h"
+#include "base/text_file.h"
 #include "checkpoint/filesystem_kind.h"
 #include "checkpoint/json.h"
 #include "checkpoint/shard_index.h"
@@ -83,7 +84,7 @@ Error no_weights(const std::string& folder) {
 Result<void> check_shards_exist(const ShardIndex& index, const std::string& folder) {
   std::vector<std::string> missing;
   for (const std::string& name : index.files) {
-    if (!json::file_exists(folder + "/" + name)) missing.push_back(name);
+    if (!file_exists(folder + "/" + name)) missing.push_back(name);
   }
   if (missing.empty()) return {};
   return not_found(str_cat(folder, "/", kShardIndexName, " names ", missing.size(), " of ",
@@ -297,14 +298,14 @@ Result<std::unique_ptr<CheckpointReader>> CheckpointReader::open(const std::stri
                                                                  const CheckpointOptions& options) {
   ShardIndex index;
   const std::string index_path = folder + "/" + kShardIndexName;
-  const bool sharded = json::file_exists(index_path);
+  const bool sharded = file_exists(index_path);
   if (sharded) {
-    MX8_TRY(const std::string text, json::read_text_file(index_path, kMaxIndexBytes));
+    MX8_TRY(const std::string text, read_text_file(index_path, kMaxIndexBytes));
     MX8_TRY(index, parse_shard_index(text, index_path));
     MX8_RETURN_IF_ERROR(check_shards_exist(index, folder));
-  } else if (json::file_exists(folder + "/" + kSingleFileName)) {
+  } else if (file_exists(folder + "/" + kSingleFileName)) {
     index.files = {kSingleFileName};
-  } else if (json::file_exists(folder)) {
+  } else if (file_exists(folder)) {
     return no_weights(folder);
   } else {
     return not_found(str_cat("the model folder ", folder, " does not exist"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "base/text_file.h"
 #include "checkpoint/hf_rope.h"
 #include "checkpoint/json.h"
 
@@ -13,7 +14,6 @@ namespace {
 using json::Fields;
 using json::Json;
 
-constexpr uint64_t kMaxConfigBytes = uint64_t{16} << 20;
 
 constexpr int64_t kMaxHidden = int64_t{1} << 20;
 constexpr int64_t kMaxLayers = 4096;
@@ -242,18 +242,18 @@ Result<HfConfig> parse_hf_config(std::string_view text, const std::string& path,
 
 Result<HfConfig> read_hf_config(const std::string& folder, std::span<const std::string> known) {
   const std::string path = folder + "/config.json";
-  if (!json::file_exists(folder)) {
+  if (!file_exists(folder)) {
     return not_found(str_cat("the model folder ", folder, " does not exist"));
   }
-  if (!json::file_exists(path)) {
+  if (!file_exists(path)) {
     return not_found(
         str_cat("no config.json in ", folder, "; a Hugging Face model folder is expected"));
   }
-  MX8_TRY(const std::string text, json::read_text_file(path, kMaxConfigBytes));
+  MX8_TRY(const std::string text, read_text_file(path, kMaxConfigBytes));
   const std::string generation_path = folder + "/generation_config.json";
   std::string generation;
-  if (json::file_exists(generation_path)) {
-    MX8_TRY(generation, json::read_text_file(generation_path, kMaxConfigBytes));
+  if (file_exists(generation_path)) {
+    MX8_TRY(generation, read_text_file(generation_path, kMaxConfigBytes));
   }
   return parse_hf_config(text, path, generation, generation_path, known);
 }

@@ -108,6 +108,9 @@ struct HfConfig {
   int64_t layer_window(int64_t layer) const;
 };
 
+// A config.json larger than this is none.
+inline constexpr uint64_t kMaxConfigBytes = uint64_t{16} << 20;
+
 // Reads `folder`/config.json and, where present, generation_config.json. The architecture must be
 // one of `known` (any, where `known` is empty): that is checked before anything else is asked for.
 // Impossible values are refused in one line that names the file and the field.

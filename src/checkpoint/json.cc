@@ -1,10 +1,7 @@
 #include "checkpoint/json.h"
 
-#include <sys/stat.h>
-
 #include <cmath>
 
-#include "base/mmap_file.h"
 #include "base/strings.h"
 
 namespace mx8::json {
@@ -116,22 +113,6 @@ Result<Json> parse(std::string_view text, const std::string& path) {
     return corrupt(str_cat(path, ": ", builder.failure()));
   }
   return root;
-}
-
-Result<std::string> read_text_file(const std::string& path, uint64_t max_bytes) {
-  MX8_TRY(ReadFile file, ReadFile::open(path));
-  if (file.size() > max_bytes) {
-    return corrupt(str_cat(path, " has ", format_bytes(file.size()), "; at most ",
-                           format_bytes(max_bytes), " make sense for such a file"));
-  }
-  std::string text(file.size(), '\0');
-  MX8_RETURN_IF_ERROR(file.read(0, std::as_writable_bytes(std::span(text))));
-  return text;
-}
-
-bool file_exists(const std::string& path) {
-  struct stat info;
-  return ::lstat(path.c_str(), &info) == 0;
 }
 
 std::string shown(const Json& value) {

@@ -19,10 +19,6 @@ using Json = nlohmann::json;
 // Refuses, beside broken JSON, keys that appear twice in an object and nesting deeper than 64.
 Result<Json> parse(std::string_view text, const std::string& path);
 
-// The whole of a small file; larger than `max_bytes` is an error.
-Result<std::string> read_text_file(const std::string& path, uint64_t max_bytes);
-bool file_exists(const std::string& path);
-
 // A value as a message shows it: at most 60 characters.
 std::string shown(const Json& value);
 

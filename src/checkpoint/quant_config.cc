@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "base/text_file.h"
 #include "checkpoint/json.h"
 #include "checkpoint/quant_dialects.h"
 
@@ -282,8 +283,8 @@ Result<QuantPlan> read_quant_plan(const std::string& folder, const HfConfig& con
                                   const OnlineQuant& online) {
   const std::string side_path = folder + "/hf_quant_config.json";
   std::string side;
-  if (json::file_exists(side_path)) {
-    MX8_TRY(side, json::read_text_file(side_path, kMaxSideFileBytes));
+  if (file_exists(side_path)) {
+    MX8_TRY(side, read_text_file(side_path, kMaxSideFileBytes));
     if (side.empty()) return corrupt(str_cat(side_path, " is empty; fetch it again"));
   }
   return parse_quant_plan(config.quantization_config, config.path, side, side_path, online);

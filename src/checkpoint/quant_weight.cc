@@ -1,15 +1,11 @@
 #include "checkpoint/quant_weight.h"
 
 #include "base/strings.h"
+#include "tensor/plain_values.h"
 
 namespace mx8 {
 
 namespace {
-
-const std::vector<DType>& plain_dtypes() {
-  static const std::vector<DType> kDtypes = {DType::kBF16, DType::kF16, DType::kF32};
-  return kDtypes;
-}
 
 constexpr const char* kScaleSuffixes[] = {".weight_scale", ".weight_scale_inv"};
 

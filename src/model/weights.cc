@@ -4,33 +4,11 @@
 #include <cstring>
 
 #include "base/strings.h"
-#include "mx/bf16.h"
+#include "pack/quantize_matrix.h"
+#include "tensor/plain_values.h"
 
 namespace mx8 {
 namespace {
-
-const std::vector<DType> kPlainDtypes = {DType::kBF16, DType::kF16, DType::kF32};
-
-// One row of a plain matrix in FP32.
-void row_to_f32(const QuantView& plain, int64_t row, float* out) {
-  const size_t cols = static_cast<size_t>(plain.cols);
-  const size_t first = static_cast<size_t>(row) * cols;
-  switch (plain.scheme.code_type) {
-    case DType::kBF16: {
-      const uint16_t* in = static_cast<const uint16_t*>(plain.codes) + first;
-      for (size_t i = 0; i < cols; ++i) out[i] = bf16_to_f32(in[i]);
-      return;
-    }
-    case DType::kF16: {
-      const uint16_t* in = static_cast<const uint16_t*>(plain.codes) + first;
-      for (size_t i = 0; i < cols; ++i) out[i] = f16_to_f32(in[i]);
-      return;
-    }
-    default:
-      MX8_CHECK(plain.scheme.code_type == DType::kF32, dtype_name(plain.scheme.code_type));
-      std::memcpy(out, static_cast<const float*>(plain.codes) + first, cols * sizeof(float));
-  }
-}
 
 std::string expert_module(const std::string& pattern, int expert) {
   std::string name = pattern;
@@ -63,26 +41,9 @@ QuantView WeightLoader::Ready::view() const {
           stored.target};
 }
 
-// Rows are quantised apart, in parallel.
 MxMatrix WeightLoader::quantise(const QuantView& plain) const {
   MX8_CHECK(options_.pool != nullptr, "LoadOptions.pool");
-  MxMatrix out(plain.rows, plain.cols);
-  const int64_t blocks = plain.cols / kMxBlock;
-  std::vector<std::vector<float>> rows(static_cast<size_t>(options_.pool->size()));
-  for (std::vector<float>& row : rows) row.resize(static_cast<size_t>(plain.cols));
-  options_.pool->for_range(plain.rows, 16, [&](int64_t begin, int64_t end, int thread) {
-    const std::span<float> row = rows[static_cast<size_t>(thread)];
-    for (int64_t n = begin; n < end; ++n) {
-      row_to_f32(plain, n, row.data());
-      for (int64_t b = 0; b < blocks; ++b) {
-        const size_t block = static_cast<size_t>(n * blocks + b);
-        out.scales[block] =
-            mx_quantize_block(row.subspan(static_cast<size_t>(b) * kMxBlock, kMxBlock),
-                              options_.scale_rule, {&out.codes[block * kMxBlock], kMxBlock});
-      }
-    }
-  });
-  return out;
+  return quantize_matrix(plain, options_.scale_rule, *options_.pool);
 }
 
 Result<WeightLoader::Ready> WeightLoader::load(const std::string& module, ModuleKind kind,
@@ -186,10 +147,9 @@ Result<std::vector<float>> WeightLoader::vector(const std::string& tensor, Tenso
   MX8_TRY(
       const TensorData data,
       source_.load(
-          {.name = tensor, .kind = kind, .dtypes = kPlainDtypes, .shape = {size}, .shard = {}}));
-  const QuantView row = {data.bytes().data(), nullptr, 1, size, QuantScheme::plain(data.dtype())};
+          {.name = tensor, .kind = kind, .dtypes = plain_dtypes(), .shape = {size}, .shard = {}}));
   std::vector<float> out(static_cast<size_t>(size));
-  row_to_f32(row, 0, out.data());
+  plain_to_f32(data.dtype(), data.bytes().data(), 0, size, out.data());
   source_.release(tensor);
   if (kind == TensorKind::kNorm) resident_bytes_ += out.size() * sizeof(float);
   return out;
@@ -201,7 +161,7 @@ bool WeightLoader::stored_head_is_copy(int64_t vocab, int64_t hidden) {
   for (const char* name : {"model.embed_tokens.weight", "lm_head.weight"}) {
     auto data = source_.load({.name = name,
                               .kind = TensorKind::kWeight,
-                              .dtypes = kPlainDtypes,
+                              .dtypes = plain_dtypes(),
                               .shape = {vocab, hidden},
                               .shard = {}});
     if (!data.ok()) return false;

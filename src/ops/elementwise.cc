@@ -4,36 +4,10 @@
 #include <cstring>
 
 #include "kernels/cpu/op_kernels.h"
-#include "mx/bf16.h"
 #include "ops/parallel.h"
+#include "tensor/plain_values.h"
 
 namespace mx8 {
-
-namespace {
-
-void row_to_f32(const Mat& table, int64_t row, float* out) {
-  const auto* bytes =
-      static_cast<const std::byte*>(table.data) + row * table.ld * dtype_size(table.dtype);
-  switch (table.dtype) {
-    case DType::kF32:
-      std::memcpy(out, bytes, static_cast<size_t>(table.cols) * sizeof(float));
-      return;
-    case DType::kBF16: {
-      const auto* in = reinterpret_cast<const uint16_t*>(bytes);
-      for (int64_t i = 0; i < table.cols; ++i) out[i] = bf16_to_f32(in[i]);
-      return;
-    }
-    case DType::kF16: {
-      const auto* in = reinterpret_cast<const uint16_t*>(bytes);
-      for (int64_t i = 0; i < table.cols; ++i) out[i] = f16_to_f32(in[i]);
-      return;
-    }
-    default:
-      MX8_CHECK(false, "embedding table", dtype_name(table.dtype));
-  }
-}
-
-}  // namespace
 
 void embedding(const Exec& exec, const Mat& table, std::span<const int32_t> ids, const Mat& out) {
   const auto rows = static_cast<int64_t>(ids.size());
@@ -41,7 +15,7 @@ void embedding(const Exec& exec, const Mat& table, std::span<const int32_t> ids,
   for_each_row(exec, rows, table.cols, [&](int64_t m) {
     const int32_t id = ids[static_cast<size_t>(m)];
     MX8_CHECK(id >= 0 && id < table.rows, id, table.rows);
-    row_to_f32(table, id, out.f32_row(m));
+    plain_to_f32(table.dtype, table.data, id * table.ld, table.cols, out.f32_row(m));
   });
 }
 

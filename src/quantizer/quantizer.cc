@@ -4,113 +4,29 @@
 #include <stdio.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <sstream>
 
 #include "base/strings.h"
+#include "base/text_file.h"
 #include "checkpoint/checkpoint_reader.h"
+#include "checkpoint/companions.h"
 #include "checkpoint/config_writer.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/quant_config.h"
 #include "checkpoint/safetensors_writer.h"
-#include "mx/bf16.h"
+#include "mx/e8m0.h"
+#include "pack/quantize_matrix.h"
 #include "quantizer/plan.h"
+#include "tensor/plain_values.h"
 
 namespace mx8 {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-// Elements [first, first + count) of a plain tensor as FP32.
-void to_f32(const TensorData& tensor, int64_t first, int64_t count, float* out) {
-  switch (tensor.dtype()) {
-    case DType::kBF16:
-      for (int64_t i = 0; i < count; ++i) out[i] = bf16_to_f32(tensor.as<uint16_t>()[first + i]);
-      return;
-    case DType::kF16:
-      for (int64_t i = 0; i < count; ++i) out[i] = f16_to_f32(tensor.as<uint16_t>()[first + i]);
-      return;
-    case DType::kF32:
-      std::copy_n(tensor.as<float>().data() + first, count, out);
-      return;
-    default:
-      MX8_CHECK(false, dtype_name(tensor.dtype()));
-  }
-}
-
-bool is_plain_float(DType dtype) {
-  return dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32;
-}
-
-struct SquaredError {
-  double error = 0;
-  double norm = 0;
-};
-
-// Quantises a whole tensor; the error sums are in a fixed order whatever the number of threads.
-Result<MxMatrix> quantise_tensor(const TensorData& tensor, const std::string& name, ScaleRule rule,
-                                 ThreadPool& pool, SquaredError& total) {
-  const int64_t rows = tensor.shape()[0], cols = tensor.shape()[1];
-  MxMatrix out(rows, cols);
-  const int64_t blocks = cols / kMxBlock;
-  std::vector<SquaredError> row_error(static_cast<size_t>(rows));
-  std::atomic<bool> finite{true};
-  pool.for_range(rows, std::max<int64_t>(1, 65536 / cols), [&](int64_t begin, int64_t end, int) {
-    float values[kMxBlock], back[kMxBlock];
-    for (int64_t n = begin; n < end; ++n) {
-      SquaredError& sum = row_error[static_cast<size_t>(n)];
-      for (int64_t b = 0; b < blocks; ++b) {
-        const std::span<uint8_t> codes(out.codes.data() + n * cols + b * kMxBlock, kMxBlock);
-        to_f32(tensor, n * cols + b * kMxBlock, kMxBlock, values);
-        const uint8_t scale = mx_quantize_block(values, rule, codes);
-        out.scales[static_cast<size_t>(n * blocks + b)] = scale;
-        if (scale == 255) finite.store(false, std::memory_order_relaxed);
-        mx_dequantize_block(codes, scale, back);
-        for (int i = 0; i < kMxBlock; ++i) {
-          const double d = static_cast<double>(back[i]) - values[i];
-          sum.error += d * d;
-          sum.norm += static_cast<double>(values[i]) * values[i];
-        }
-      }
-    }
-  });
-  if (!finite.load()) {
-    return invalid_argument(str_cat(name, " holds NaN or infinity: the source is damaged"));
-  }
-  for (const SquaredError& e : row_error) {
-    total.error += e.error;
-    total.norm += e.norm;
-  }
-  return out;
-}
-
-Result<std::string> read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return io_error(str_cat("cannot read ", path.string()));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// Files beside the weights: tokenizer, templates, licence. Weights of any kind and what describes
-// them are left behind.
-bool is_companion(const fs::directory_entry& entry) {
-  if (!entry.is_regular_file()) return false;
-  const std::string name = entry.path().filename().string();
-  static const std::vector<std::string> kWeights = {".safetensors", ".bin", ".pt",      ".pth",
-                                                    ".gguf",        ".h5",  ".msgpack", ".onnx"};
-  for (const std::string& suffix : kWeights) {
-    if (name.ends_with(suffix)) return false;
-  }
-  return name != "config.json" && name != "hf_quant_config.json" &&
-         !name.ends_with(".index.json") && !name.starts_with(".");
-}
 
 Result<std::string> set_tied(const std::string& config, bool tied) {
   auto json = nlohmann::ordered_json::parse(config, nullptr, false);
@@ -225,7 +141,7 @@ Result<int64_t> verify(CheckpointReader& source, const std::string& out, const Q
         const int64_t b = static_cast<int64_t>(rng() % static_cast<uint64_t>(blocks));
         float values[kMxBlock];
         uint8_t want[kMxBlock];
-        to_f32(original, b * kMxBlock, kMxBlock, values);
+        plain_to_f32(original.dtype(), original.bytes().data(), b * kMxBlock, kMxBlock, values);
         const uint8_t scale = mx_quantize_block(values, rule, want);
         const uint8_t* got = codes.as<uint8_t>().data() + b * kMxBlock;
         if (scale != scales.as<uint8_t>()[b] || !std::equal(want, want + kMxBlock, got)) {
@@ -255,7 +171,7 @@ Result<void> write_configs(const std::string& in, const fs::path& out, const Qua
                                           modelopt_side_file(description)));
   }
   const std::string path = (fs::path(in) / "config.json").string();
-  MX8_TRY(const std::string text, read_text(path));
+  MX8_TRY(const std::string text, read_text_file(path, kMaxConfigBytes));
   MX8_TRY(std::string config,
           with_quantization_config(
               text, path,
@@ -266,33 +182,26 @@ Result<void> write_configs(const std::string& in, const fs::path& out, const Qua
   return write_file_atomic((out / "config.json").string(), config);
 }
 
-Result<void> copy_companions(const std::string& in, const fs::path& out) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(in, error)) {
-    if (!is_companion(entry)) continue;
-    fs::copy_file(entry.path(), out / entry.path().filename(), error);
-    if (error) {
-      return io_error(str_cat("cannot copy ", entry.path().string(), ": ", error.message()));
-    }
-  }
-  return {};
-}
-
 Result<void> write_tensors(CheckpointReader& reader, const QuantizePlan& plan,
                            const QuantizeOptions& options, ThreadPool& pool,
                            SafetensorsWriter& writer, QuantizeReport& report) {
-  SquaredError error;
+  QuantError error;
   uint64_t done = 0;
   for (const PlannedTensor& t : plan.tensors) {
     MX8_TRY(const TensorData data, reader.load_whole(t.source));
     if (t.module.empty()) {
       MX8_RETURN_IF_ERROR(writer.write(t.source, data.bytes()));
     } else {
-      if (!is_plain_float(data.dtype())) {
+      if (!is_plain_dtype(data.dtype())) {
         return unsupported(str_cat(t.source, " is ", dtype_name(data.dtype()),
                                    "; BF16, F16 and F32 weights can be quantised"));
       }
-      MX8_TRY(const MxMatrix mx, quantise_tensor(data, t.source, options.scale_rule, pool, error));
+      const QuantView view = {data.bytes().data(), nullptr, data.shape()[0], data.shape()[1],
+                              QuantScheme::plain(data.dtype())};
+      const MxMatrix mx = quantize_matrix(view, options.scale_rule, pool, &error);
+      if (std::ranges::find(mx.scales, kE8m0Nan) != mx.scales.end()) {
+        return invalid_argument(str_cat(t.source, " holds NaN or infinity: the source is damaged"));
+      }
       MX8_RETURN_IF_ERROR(writer.write(t.module + ".weight", as_bytes(mx.codes)));
       MX8_RETURN_IF_ERROR(writer.write(t.module + ".weight_scale", as_bytes(mx.scales)));
       ++report.quantised_modules;
@@ -345,7 +254,7 @@ Result<QuantizeReport> quantize_checkpoint(const std::string& in, const std::str
     MX8_TRY(report.verified_blocks,
             verify(*reader, partial.path().string(), plan, options.scale_rule));
   }
-  MX8_RETURN_IF_ERROR(copy_companions(in, partial.path()));
+  MX8_RETURN_IF_ERROR(copy_companions(in, partial.path().string()));
   MX8_RETURN_IF_ERROR(write_configs(in, partial.path(), plan, options));
   MX8_RETURN_IF_ERROR(move_into_place(partial.path(), target));
   return report;

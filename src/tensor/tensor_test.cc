@@ -1,7 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <vector>
+
+#include "mx/bf16.h"
 #include "tensor/dtype.h"
 #include "tensor/matrix.h"
+#include "tensor/plain_values.h"
 #include "tensor/quant.h"
 
 namespace mx8 {
@@ -16,6 +21,33 @@ TEST(DType, NamesRoundTrip) {
   EXPECT_EQ(dtype_name(DType::kF8E8M0), "F8_E8M0");
   EXPECT_EQ(dtype_size(DType::kBF16), 2);
   EXPECT_EQ(parse_dtype("F4"), std::nullopt);
+}
+
+TEST(PlainValues, EveryElementOfEveryType) {
+  std::vector<uint16_t> halves(65536);
+  std::vector<float> bf16(65536), f16(65536), want_bf16(65536), want_f16(65536);
+  for (size_t i = 0; i < halves.size(); ++i) {
+    halves[i] = static_cast<uint16_t>(i);
+    want_bf16[i] = bf16_to_f32(halves[i]);
+    want_f16[i] = f16_to_f32(halves[i]);
+  }
+  plain_to_f32(DType::kBF16, halves.data(), 0, 65536, bf16.data());
+  plain_to_f32(DType::kF16, halves.data(), 0, 65536, f16.data());
+  EXPECT_EQ(std::memcmp(bf16.data(), want_bf16.data(), 4 * 65536), 0);
+  EXPECT_EQ(std::memcmp(f16.data(), want_f16.data(), 4 * 65536), 0);
+  const float floats[4] = {1, -2, 3e38f, 1e-45f};
+  float out[3] = {0, 0, 7};
+  plain_to_f32(DType::kF32, floats, 1, 2, out);
+  EXPECT_EQ(out[0], -2);
+  EXPECT_EQ(out[1], 3e38f);
+  EXPECT_EQ(out[2], 7);
+  plain_to_f32(DType::kBF16, halves.data(), 0x3F80, 1, out);
+  EXPECT_EQ(out[0], 1);
+  for (int i = 0; i <= static_cast<int>(DType::kBool); ++i) {
+    const DType dtype = static_cast<DType>(i);
+    if (is_plain_dtype(dtype)) continue;
+    EXPECT_DEATH(plain_to_f32(dtype, floats, 0, 1, out), std::string(dtype_name(dtype)));
+  }
 }
 
 TEST(Mat, Slices) {

@@ -1,13 +1,10 @@
 #include "text/chat_template.h"
 
-#include <sys/stat.h>
-
 #include <array>
-#include <span>
 #include <utility>
 
-#include "base/mmap_file.h"
 #include "base/strings.h"
+#include "base/text_file.h"
 
 namespace mx8 {
 namespace {
@@ -16,26 +13,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kMaxFile = 64 << 20;
 
-bool exists(const std::string& path) {
-  struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0;
-}
-
-Result<std::string> read_text(const std::string& path) {
-  MX8_TRY(ReadFile file, ReadFile::open(path));
-  if (file.size() > kMaxFile) {
-    return corrupt(str_cat(path, ": ", format_bytes(file.size()), " is too large (at most ",
-                           format_bytes(kMaxFile), ")"));
-  }
-  std::string text(file.size(), '\0');
-  MX8_RETURN_IF_ERROR(file.read(0, std::as_writable_bytes(std::span(text))));
-  return text;
-}
-
 // The JSON object in the file, or an empty one when there is no file.
 Result<Json> read_config(const std::string& path) {
-  if (!exists(path)) return Json::object();
-  MX8_TRY(std::string text, read_text(path));
+  if (!file_exists(path)) return Json::object();
+  MX8_TRY(std::string text, read_text_file(path, kMaxFile));
   Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return corrupt(str_cat(path, ": expected a JSON object"));
   return json;
@@ -80,8 +61,8 @@ Result<std::map<std::string, Source>> named_templates(const Json& list, const st
 Result<std::map<std::string, Source>> find_templates(const std::string& folder,
                                                      const Json& config) {
   std::string file = folder + "/chat_template.jinja", path = folder + "/tokenizer_config.json";
-  if (exists(file)) {
-    MX8_TRY(std::string text, read_text(file));
+  if (file_exists(file)) {
+    MX8_TRY(std::string text, read_text_file(file, kMaxFile));
     return std::map<std::string, Source>{{"default", {std::move(text), file}}};
   }
   auto it = config.find("chat_template");

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/mmap_file.h"
 #include "base/strings.h"
+#include "base/text_file.h"
 #include "text/tokenizer_data.h"
 #include "text/utf8.h"
 
@@ -17,18 +17,13 @@ using text::TracedText;
 // More would overflow the 32-bit positions of the merge queue.
 constexpr size_t kMaxText = size_t{1} << 31;
 
-Result<std::string> read_text_file(const std::string& path) {
-  MX8_TRY(const ReadFile file, ReadFile::open(path));
-  std::string bytes(file.size(), '\0');
-  MX8_RETURN_IF_ERROR(file.read(0, std::as_writable_bytes(std::span(bytes))));
-  return bytes;
-}
+// Far above the largest known vocabularies (35 MiB).
+constexpr uint64_t kMaxTokenizerFile = uint64_t{1} << 30;
 
 // The file's text, or an empty string where there is no such file.
 Result<std::string> read_optional_file(const std::string& path) {
-  auto bytes = read_text_file(path);
-  if (!bytes && bytes.error().code == ErrorCode::kNotFound) return std::string();
-  return bytes;
+  if (!file_exists(path)) return std::string();
+  return read_text_file(path, kMaxTokenizerFile);
 }
 
 void append_valid(std::string& out, std::string_view input) {
@@ -116,7 +111,7 @@ Tokenizer::~Tokenizer() = default;
 
 Result<Tokenizer> Tokenizer::load(const std::string& folder) {
   const std::string path = folder + "/tokenizer.json";
-  MX8_TRY(const std::string json, read_text_file(path));
+  MX8_TRY(const std::string json, read_text_file(path, kMaxTokenizerFile));
   MX8_TRY(const std::string config, read_optional_file(folder + "/tokenizer_config.json"));
   MX8_TRY(const std::string special_map, read_optional_file(folder + "/special_tokens_map.json"));
   return from_json(json, config, special_map, path);
