@@ -78,7 +78,9 @@ void print_cuda(const CudaReport& r) {
                 gpu.name.c_str(), gpu.sm, gpu.multiprocessors,
                 format_bytes(gpu.memory_bytes).c_str());
   }
-  if (!r.no_gpus.empty()) std::printf("GPUs            none: %s\n", r.no_gpus.c_str());
+  if (!r.no_gpus.empty()) {
+    std::printf("GPUs            none%s\n", r.driver.empty() ? (": " + r.no_gpus).c_str() : "");
+  }
 }
 
 Json cuda_json(const CudaReport& r, const Preference& preference) {
