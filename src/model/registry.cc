@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/strings.h"
+#include "checkpoint/prefixed_source.h"
 #include "model/config.h"
 #include "model/families.h"
 
@@ -40,6 +41,13 @@ Result<std::unique_ptr<Model>> load_model(TensorSource& source, const HfConfig& 
                                           const QuantPlan& plan, const LoadOptions& options) {
   for (const Family& family : kFamilies) {
     if (family.architecture != config.architecture) continue;
+    const std::string prefix = prefix_before(source, "model.embed_tokens.weight");
+    if (!prefix.empty()) {
+      PrefixedSource inner(source, prefix);
+      QuantPlan named = plan;  // its entries may carry the prefix or not
+      named.add_name_prefix({"", prefix});
+      return load_model(inner, config, named, options);
+    }
     MX8_TRY(const ModelConfig model, read_model_config(config, family.rules, options.max_context));
     WeightLoader loader(source, plan, options);
     return family.build(model, loader);
