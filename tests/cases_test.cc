@@ -232,6 +232,28 @@ TEST(Cases, Tensors) {
   }
 }
 
+// What the config says of modules without the prefix that the files put before all names.
+TEST(Cases, InspectFollowsEntriesBehindAPrefix) {
+  const std::string down = "model.layers.0.mlp.down_proj";
+  const RawCheckpoint plain = test::read_checkpoint(kData + "checkpoints/base");
+  RawCheckpoint checkpoint = test::read_checkpoint(kQuantised);
+  checkpoint.tensors[down + ".weight"] = plain.tensors.at(down + ".weight");
+  checkpoint.tensors.erase(down + ".weight_scale");
+  std::map<std::string, RawTensor> renamed;
+  for (auto& [name, tensor] : checkpoint.tensors) renamed["language_model." + name] = tensor;
+  checkpoint.tensors = std::move(renamed);
+  for (const bool listed : {false, true}) {
+    if (listed) {
+      checkpoint.config.insert(checkpoint.config.find("\"lm_head\""), "\"" + down + "\", ");
+    }
+    const test::TempFolder folder;
+    test::write_checkpoint(checkpoint, folder.path());
+    const RunResult r = run_mx8("inspect " + folder.path() + " --check --json");
+    const auto problems = nlohmann::json::parse(r.out)["problems"];
+    EXPECT_EQ(problems.size(), listed ? 0u : 1u) << r.out;
+  }
+}
+
 // tie_word_embeddings x a stored head x the head in the ignore list.
 TEST(Cases, TiedHeads) {
   for (const bool tied : {false, true}) {

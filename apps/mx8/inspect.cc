@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/strings.h"
+#include "checkpoint/prefixed_source.h"
 #include "checkpoint/quant_weight.h"
 #include "common.h"
 #include "mx/bf16.h"
@@ -205,10 +206,12 @@ void print_text(const InspectFlags& f, const HfConfig& c, const QuantPlan& plan,
 
 Result<void> run(const InspectFlags& f) {
   MX8_TRY(const HfConfig config, read_hf_config(f.model, {}));
-  MX8_TRY(const QuantPlan plan, read_quant_plan(f.model, config));
+  MX8_TRY(QuantPlan plan, read_quant_plan(f.model, config));
   CheckpointOptions options;
   options.mode = *parse_load_mode(f.load);
   MX8_TRY(std::unique_ptr<CheckpointReader> reader, CheckpointReader::open(f.model, options));
+  const std::string prefix = prefix_before(*reader, "model.embed_tokens.weight");
+  if (!prefix.empty()) plan.add_name_prefix({prefix, ""});
   MX8_TRY(const Findings found, look(*reader, plan, f.check));
   if (f.json) {
     print_json(f, config, plan, *reader, found);
