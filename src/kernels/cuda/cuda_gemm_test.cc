@@ -190,7 +190,8 @@ class Fixture {
         return str_cat("y[", m, ",", n, "] = ", got, ", expected ", ref, ": ", c_.describe());
       error += (got - ref) * (got - ref), norm += ref * ref;
     }
-    const double limit = c_.act == Act::kFp8 ? 6e-3 : 2.5e-3;
+    // Rounding to BF16 alone can take 2^-8 of each element; only over many is it 1.7e-3.
+    const double limit = c_.act == Act::kFp8 ? 6e-3 : want.size() < 256 ? 0x1p-8 : 2.5e-3;
     if (norm > 0 && !(std::sqrt(error / norm) < limit))
       return str_cat("relative error ", std::sqrt(error / norm), ": ", c_.describe());
     for (size_t i = 0; i < y.size(); ++i) {
@@ -367,7 +368,7 @@ TEST_P(Acts, RowStrides) {
   REQUIRE_SM90();
   Workspace ws;
   for (int m : {2, 16, 70})
-    for (int pad_y : {0, 1, 8, 24})
+    for (int pad_y : {0, 1, 5, 8, 24})  // 131 + 5: aligned rows that end within 16 bytes
       for (int n : {128, 131})
         check_everywhere({.n = n,
                           .k = 160,

@@ -11,7 +11,8 @@ struct GemmSchedule {
   int token_tiles;
   int group;        // token tiles that run side by side before the next row tile
   int whole_tiles;  // tiles [0, whole_tiles) go round-robin
-  int cut_tiles;    // the rest: one K-major range cut into equal parts, one a CTA
+  int cut_tiles;    // the rest: one K-major range cut into equal parts,
+  int cut_units;    // one for each of the first so many CTAs
   int cluster;  // > 0: CTAs of a cluster share the K of a tile, blockIdx.x / cluster is the tile
 };
 
@@ -23,26 +24,28 @@ struct GemmItem {
 struct GemmItems {
   const GemmSchedule& s;
   int tokens, tile_tokens;
-  int next_whole, units;
-  int64_t at = 0, end = 0;
+  int next_whole;
+  int at = 0, end = 0;
   bool once = false;
 
   __device__ __forceinline__ GemmItems(const GemmSchedule& schedule, int tokens_, int tile_tokens_)
-      : s(schedule),
-        tokens(tokens_),
-        tile_tokens(tile_tokens_),
-        next_whole(blockIdx.x),
-        units(gridDim.x) {
+      : s(schedule), tokens(tokens_), tile_tokens(tile_tokens_), next_whole(blockIdx.x) {
     if (s.cluster > 0) {
       once = true;
-    } else {
+    } else if (static_cast<int>(blockIdx.x) < s.cut_units) {
       at = start(blockIdx.x);
       end = start(blockIdx.x + 1);
     }
   }
   // First step of unit u in the K-major range of the cut tiles.
-  __device__ __forceinline__ int64_t start(int u) const {
-    return static_cast<int64_t>(u) * s.cut_tiles * s.k_steps / units;
+  // (At most 2 tiles a CTA, 264 CTAs: 32 bits are enough for any K below 2^20.)
+  __device__ __forceinline__ int start(int u) const {
+    return static_cast<int>(static_cast<uint32_t>(u * s.cut_tiles * s.k_steps) /
+                            static_cast<uint32_t>(s.cut_units));
+  }
+  // First step after the (cut) tile of `item` in that range.
+  __device__ __forceinline__ int tile_end(const GemmItem& item) const {
+    return (item.tile - s.whole_tiles + 1) * s.k_steps;
   }
   // Neighbouring tiles share rows (and so weights) while the group of token tiles stays in L2.
   __device__ __forceinline__ void place(GemmItem& item) const {
@@ -65,14 +68,13 @@ struct GemmItems {
       item.tile = next_whole;
       item.k0 = 0;
       item.k1 = s.k_steps;
-      next_whole += units;
+      next_whole += gridDim.x;
       return true;
     }
     if (at >= end) return false;
-    const int t = static_cast<int>(at / s.k_steps);
-    item.k0 = static_cast<int>(at - static_cast<int64_t>(t) * s.k_steps);
-    const int64_t left = end - at;
-    item.k1 = left < s.k_steps - item.k0 ? item.k0 + static_cast<int>(left) : s.k_steps;
+    const int t = at / s.k_steps;
+    item.k0 = at - t * s.k_steps;
+    item.k1 = min(item.k0 + end - at, s.k_steps);
     at += item.k1 - item.k0;
     item.tile = s.whole_tiles + t;
     return true;

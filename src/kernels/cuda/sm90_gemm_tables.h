@@ -12,6 +12,7 @@ GemmEntries sm90_gemm_entries_bf16_few();
 GemmEntries sm90_gemm_entries_bf16_many();
 GemmEntries sm90_gemm_entries_bf16_odd();
 GemmEntries sm90_gemm_entries_bf16_light();
+GemmEntries sm90_gemm_entries_bf16_cluster();
 GemmEntries sm90_gemm_entries_fp8_few();
 GemmEntries sm90_gemm_entries_fp8_many();
 GemmEntries sm90_gemm_entries_fp8_odd();

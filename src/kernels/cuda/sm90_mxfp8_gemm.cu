@@ -14,9 +14,9 @@ std::vector<GemmEntry> join(std::initializer_list<GemmEntries> parts) {
 }
 
 const std::vector<GemmEntry>& entries(Act act) {
-  static const std::vector<GemmEntry> bf16 =
-      join({sm90_gemm_entries_bf16_few(), sm90_gemm_entries_bf16_many(),
-            sm90_gemm_entries_bf16_odd(), sm90_gemm_entries_bf16_light()});
+  static const std::vector<GemmEntry> bf16 = join(
+      {sm90_gemm_entries_bf16_few(), sm90_gemm_entries_bf16_many(), sm90_gemm_entries_bf16_odd(),
+       sm90_gemm_entries_bf16_light(), sm90_gemm_entries_bf16_cluster()});
   static const std::vector<GemmEntry> fp16 = join({sm90_gemm_entries_fp16()});
   static const std::vector<GemmEntry> fp8 =
       join({sm90_gemm_entries_fp8_few(), sm90_gemm_entries_fp8_many(), sm90_gemm_entries_fp8_odd(),
@@ -33,8 +33,7 @@ size_t gemm_flag_bytes() {
   return size_t{1} << 16;
 }  // as sm80_ticket_bytes(): one workspace serves both
 size_t gemm_workspace_bytes(int sms) {
-  return gemm_flag_bytes() +
-         static_cast<size_t>(sms) * kMaxStreamKCtas * kPartialFloats * sizeof(float);
+  return gemm_flag_bytes() + static_cast<size_t>(sms) * kPartialFloats * sizeof(float);
 }
 
 cudaError_t launch_sm90_mxfp8_gemm(Act act, const GemmParams& p, const GemmConfig& config, int sms,
@@ -44,7 +43,7 @@ cudaError_t launch_sm90_mxfp8_gemm(Act act, const GemmParams& p, const GemmConfi
   const GemmEntry& e = entries(act)[config.variant];
   const bool cluster = config.split == GemmSplit::kCluster;
   if (cluster != e.info.cluster_split || (cluster && (config.cluster < 1 || config.cluster > 8)) ||
-      sms * kMaxStreamKCtas * kMaxWarpgroups * sizeof(int) > gemm_flag_bytes())
+      sms * sizeof(int) > gemm_flag_bytes())
     return cudaErrorInvalidValue;
   return e.launch(p, config, sms, workspace, stream, pdl);
 }

@@ -10,6 +10,7 @@ template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, 
 using Cfg = Sm90GemmCfg<Act::kBf16, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
+    gemm_entry<Cfg<16, 2, 128, 5>>("256x16"),
     gemm_entry<Cfg<32, 2, 128, 5>>("256x32"),
     gemm_entry<Cfg<64, 1, 128, 6>>("128x64"),
     gemm_entry<Cfg<64, 2, 128, 4>>("256x64"),

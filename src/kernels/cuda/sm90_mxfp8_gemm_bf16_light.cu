@@ -10,6 +10,8 @@ template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, 
 using Cfg = Sm90GemmCfg<Act::kBf16, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
+    gemm_entry<Cfg<16, 1, 128, 4, true, 4, 1>>("64x16lc4"),
+    gemm_entry<Cfg<16, 1, 128, 8, true, 2, 1>>("64x16lc"),
     gemm_entry<Cfg<32, 1, 128, 3, true, 4, 1>>("64x32lc4"),
     gemm_entry<Cfg<32, 1, 128, 6, true, 2, 1>>("64x32lc"),
     gemm_entry<Cfg<64, 1, 128, 4, true, 2, 1>>("64x64lc"),

@@ -10,7 +10,7 @@ template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, 
 using Cfg = Sm90GemmCfg<Act::kBf16, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
-    gemm_entry<Cfg<128, 1, 64, 8>>("128x128"),
+    gemm_entry<Cfg<128, 1, 128, 4>>("128x128"),
     gemm_entry<Cfg<128, 2, 64, 6>>("256x128"),
     gemm_entry<Cfg<256, 1, 64, 5>>("128x256"),
 };

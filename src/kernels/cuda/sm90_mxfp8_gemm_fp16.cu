@@ -10,9 +10,11 @@ template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, 
 using Cfg = Sm90GemmCfg<Act::kFp16, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
-    gemm_entry<Cfg<32, 2, 128, 5>>("256x32"),           gemm_entry<Cfg<64, 1, 128, 6>>("128x64"),
-    gemm_entry<Cfg<128, 1, 64, 8>>("128x128"),          gemm_entry<Cfg<256, 1, 64, 5>>("128x256"),
-    gemm_entry<Cfg<64, 1, 64, 6, true, 2>>("128x64lc"),
+    gemm_entry<Cfg<32, 2, 128, 5>>("256x32"),
+    gemm_entry<Cfg<64, 1, 128, 6>>("128x64"),
+    gemm_entry<Cfg<128, 1, 128, 4>>("128x128"),
+    gemm_entry<Cfg<256, 1, 64, 5>>("128x256"),
+    gemm_entry<Cfg<64, 1, 128, 4, true, 2, 1>>("64x64lc"),
 };
 }  // namespace
 

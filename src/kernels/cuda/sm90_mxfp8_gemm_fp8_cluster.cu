@@ -10,9 +10,9 @@ template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, 
 using Cfg = Sm90GemmCfg<Act::kFp8, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
+    gemm_entry<Cfg<64, 1, 128, 8, true>>("128x64c"),
     gemm_entry<Cfg<64, 2, 128, 5, true>>("256x64c"),
     gemm_entry<Cfg<128, 1, 128, 6, true>>("128x128c"),
-    gemm_entry<Cfg<256, 1, 128, 4, true>>("128x256c"),
 };
 }  // namespace
 

@@ -25,6 +25,20 @@ __device__ __forceinline__ void pdl_wait() {
 #endif
 }
 
+// --- Shared memory by address
+// ---------------------------------------------------------------------
+__device__ __forceinline__ float4 shared_load_v4(uint32_t address) {
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+__device__ __forceinline__ void shared_store(uint32_t address, float v) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(v) : "memory");
+}
+
 // --- mbarrier ----------------------------------------------------------------------------------
 __device__ __forceinline__ void mbar_init(uint32_t bar, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(arrivals) : "memory");
@@ -36,6 +50,9 @@ __device__ __forceinline__ void mbar_init_fence() {
 __device__ __forceinline__ void mbar_arrive_expect(uint32_t bar, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes)
                : "memory");
+}
+__device__ __forceinline__ void mbar_arrive(uint32_t bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
 // One branch-free arrive by the lanes below `lanes`: a branch between two wgmma groups makes ptxas
 // serialise them (C7513).
@@ -51,6 +68,16 @@ __device__ __forceinline__ void mbar_wait(uint32_t bar, int parity) {
       "{\n.reg .pred p;\nW: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@p bra D;\n"
       "bra W;\nD:\n}" ::"r"(bar),
       "r"(parity)
+      : "memory");
+}
+
+// As mbar_wait where `wanted`, else nothing; one block of code, for between wgmma groups.
+__device__ __forceinline__ void mbar_wait_if(uint32_t bar, int parity, bool wanted) {
+  asm volatile(
+      "{\n.reg .pred p, q;\nsetp.eq.s32 q, %2, 0;\n@q bra D;\n"
+      "W: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@p bra D;\nbra W;\nD:\n}" ::"r"(
+          bar),
+      "r"(parity), "r"(static_cast<int>(wanted))
       : "memory");
 }
 
@@ -95,6 +122,10 @@ __device__ __forceinline__ void bulk_wait_all() {
 // Orders this thread's ordinary shared-memory stores before later reads by the copy engine.
 __device__ __forceinline__ void fence_proxy_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+// Between ordinary accesses to global memory and the copy engine's, on both sides of a flag.
+__device__ __forceinline__ void fence_proxy_async_global() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 __device__ __forceinline__ void tma_load_2d(uint32_t dst, const CUtensorMap* map, int x, int y,
                                             uint32_t bar) {
@@ -168,13 +199,15 @@ __device__ __forceinline__ uint32_t cluster_map(uint32_t address, int rank) {
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
   return mapped;
 }
-__device__ __forceinline__ float4 cluster_load_v4(uint32_t mapped) {
-  float4 v;
-  asm volatile("ld.shared::cluster.v4.f32 {%0,%1,%2,%3}, [%4];"
-               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-               : "r"(mapped)
-               : "memory");
-  return v;
+// This CTA's shared memory into another's, bytes a multiple of 16; completes on a barrier of that
+// one.
+__device__ __forceinline__ void cluster_push(uint32_t mapped, uint32_t src, int bytes,
+                                             uint32_t mapped_bar) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+      "[%3];" ::"r"(mapped),
+      "r"(src), "r"(bytes), "r"(mapped_bar)
+      : "memory");
 }
 // Two floats into another CTA's shared memory; completes 8 bytes on that CTA's `bar`.
 __device__ __forceinline__ void cluster_store_v2(uint32_t mapped, float x, float y, uint32_t bar) {
@@ -189,8 +222,14 @@ __device__ __forceinline__ int load_acquire(const int* p) {
   asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
   return v;
 }
-__device__ __forceinline__ void store_release(int* p, int v) {
-  asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+// Adds and returns what was there; what this thread saw before is visible to who acquires it.
+__device__ __forceinline__ int add_release(int* p, int v) {
+  int before;
+  asm volatile("atom.release.gpu.global.add.s32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(p), "r"(v)
+               : "memory");
+  return before;
 }
 
 }  // namespace mx8::cuda
