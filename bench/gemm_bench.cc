@@ -278,9 +278,10 @@ std::vector<Candidate> stream_candidates(const Problem& pr, Act act, int m, int 
 bool tile_fits(const GemmVariant& v, int m) {
   const int tiles = (m + v.tile_tokens - 1) / v.tile_tokens;
   const double waste = static_cast<double>(tiles) * v.tile_tokens / m;
-  if (m <= 64) return v.tile_tokens <= std::max(32, 2 * m) && tiles <= 2;
+  if (m <= 16) return v.tile_tokens <= 32 && (m > 8 || v.tile_tokens == 16);
+  if (m <= 64) return v.tile_tokens >= 32 && v.tile_tokens <= 2 * m && tiles <= 2;
   if (m <= 256) return v.tile_tokens >= 64 && waste <= 1.5 && tiles <= 4;
-  if (v.cluster_split && m > 512) return false;
+  if (v.cluster_split && m > 1024) return false;
   return v.tile_tokens >= 128 && (m <= 2048 || v.tile_rows * v.tile_tokens >= 32768);
 }
 
@@ -301,8 +302,8 @@ std::vector<Candidate> gemm_candidates(const Problem& pr, Act act, int m, Contex
     } else {
       const int slots = c.sms * info.ctas_per_sm;
       if (tiles >= slots / 2) configs.push_back({v, GemmSplit::kWholeTiles, 1});
-      if (tiles % slots != 0 && m <= 2048) configs.push_back({v, GemmSplit::kStreamK, 1});
-      if (tiles % slots != 0 && tiles > slots && m <= 1024)
+      if (tiles % slots != 0) configs.push_back({v, GemmSplit::kStreamK, 1});
+      if (tiles % slots != 0 && tiles > slots && m <= 4096)
         configs.push_back({v, GemmSplit::kStreamKOne, 1});
     }
     for (const GemmConfig& config : configs) {
@@ -433,8 +434,7 @@ void run_cell(const Options& o, Context& c, const Problem& pr, int m, std::vecto
   };
   for (Act act : o.modes) {
     std::vector<Candidate> all = stream_candidates(pr, act, m, c.sms);
-    if (m > 8)
-      for (auto& g : gemm_candidates(pr, act, m, c)) all.push_back(std::move(g));
+    for (auto& g : gemm_candidates(pr, act, m, c)) all.push_back(std::move(g));
     if (act == Act::kBf16 && m >= 256) all.push_back(emulation_candidate(pr, m, c));
     const double long_cell = 2.0 * m * pr.shape.n * pr.shape.k > 2e12 ? 3 : 10;
     for (Candidate& cand : all) {

@@ -10,26 +10,40 @@ namespace mx8 {
 
 std::string_view backend_name(Backend backend) {
   switch (backend) {
-    case Backend::kBlockScaled: return "block-scaled";
-    case Backend::kFp8Folded: return "fp8-folded";
-    case Backend::kW8A16: return "w8a16";
-    case Backend::kCpuAmx: return "cpu-amx";
-    case Backend::kCpuAvx512: return "cpu-avx512";
-    case Backend::kCpuAvx2: return "cpu-avx2";
-    case Backend::kCpuScalar: return "cpu-scalar";
-    case Backend::kEmulation: return "emulation";
+    case Backend::kBlockScaled:
+      return "block-scaled";
+    case Backend::kFp8Folded:
+      return "fp8-folded";
+    case Backend::kW8A16:
+      return "w8a16";
+    case Backend::kCpuAmx:
+      return "cpu-amx";
+    case Backend::kCpuAvx512:
+      return "cpu-avx512";
+    case Backend::kCpuAvx2:
+      return "cpu-avx2";
+    case Backend::kCpuScalar:
+      return "cpu-scalar";
+    case Backend::kEmulation:
+      return "emulation";
   }
   return "?";
 }
 
 std::string_view act_layout_name(ActLayout layout) {
   switch (layout) {
-    case ActLayout::kF32: return "f32";
-    case ActLayout::kBf16: return "bf16";
-    case ActLayout::kFp16: return "fp16";
-    case ActLayout::kFp8TokenRow: return "fp8-token-row";
-    case ActLayout::kFp8TokenFragment: return "fp8-token-fragment";
-    case ActLayout::kMxSf128x4: return "mx-sf128x4";
+    case ActLayout::kF32:
+      return "f32";
+    case ActLayout::kBf16:
+      return "bf16";
+    case ActLayout::kFp16:
+      return "fp16";
+    case ActLayout::kFp8TokenRow:
+      return "fp8-token-row";
+    case ActLayout::kFp8TokenFragment:
+      return "fp8-token-fragment";
+    case ActLayout::kMxSf128x4:
+      return "mx-sf128x4";
   }
   return "?";
 }
@@ -125,8 +139,9 @@ Result<LinearPlan> select(const DeviceCaps& caps, const LinearProblem& problem,
     plan.refused.push_back(std::move(refused));
   }
   // What is for other devices goes without saying, unless nothing else can be said.
-  const bool here = std::any_of(plan.refused.begin(), plan.refused.end(),
-                                [&](const Refusal& r) { return wanted(r.backend) && !r.elsewhere; });
+  const bool here = std::any_of(plan.refused.begin(), plan.refused.end(), [&](const Refusal& r) {
+    return wanted(r.backend) && !r.elsewhere;
+  });
   std::string reasons;
   std::vector<std::string> names;
   for (const Refusal& r : plan.refused) {
@@ -136,8 +151,8 @@ Result<LinearPlan> select(const DeviceCaps& caps, const LinearProblem& problem,
   }
   if (!known) {
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    return invalid_argument(str_cat("unknown linear backend '", preference.backend,
-                                    "'; known are ", join(names, ", ")));
+    return invalid_argument(str_cat("unknown linear backend '", preference.backend, "'; known are ",
+                                    join(names, ", ")));
   }
   return unsupported(str_cat("no kernel runs an MXFP8 layer of ", problem.n, " x ", problem.k,
                              " on ", caps.name, ": ", reasons));
@@ -168,7 +183,6 @@ cuda::GemmProblem gemm_problem(const DeviceCaps& caps, const LinearProblem& prob
   out.max_m = static_cast<int>(problem.max_m);
   out.sm = caps.sm;
   out.sms = caps.multiprocessors;
-  out.cublaslt = caps.cublaslt_missing.empty();
   return out;
 }
 

@@ -19,8 +19,7 @@ FragmentKind kind_of(Act act) {
 Result<PlannedGemm> make(Act act, int64_t n, int64_t k, int sm, const std::string& force = "",
                          RowOrder order = RowOrder::kPlain, int max_m = 8192) {
   const FragmentShape shape{n, k, kind_of(act), order};
-  // Without the library, wherever there are kernels.
-  return PlannedGemm::make(shape, {act, shape.packed_rows(), k, max_m, sm, 132, sm < 80}, force);
+  return PlannedGemm::make(shape, {act, shape.packed_rows(), k, max_m, sm, 132}, force);
 }
 
 void expect_message(const Result<PlannedGemm>& r, const std::string& part) {

@@ -66,7 +66,7 @@ GemmChoice fitted(GemmChoice c, const GemmMeasurement& at, int64_t rows, int64_t
 GemmChoice for_fp16(GemmChoice c, int m) {
   if (c.family == GemmChoice::Family::kStream || c.family == GemmChoice::Family::kEmulation)
     return c;
-  if (m <= 64 && c.split == GemmChoice::Split::kCluster) return c.instance = "128x64lc", c;
+  if (m <= 64 && c.split == GemmChoice::Split::kCluster) return c.instance = "64x64lc", c;
   if (c.split == GemmChoice::Split::kCluster) c.split = GemmChoice::Split::kStreamK, c.parts = 1;
   c.instance = m <= 32 ? "256x32" : m <= 64 ? "128x64" : m <= 128 ? "128x128" : "128x256";
   return c;
@@ -150,8 +150,6 @@ std::vector<GemmBucket> plan_gemm(const GemmProblem& p) {
       const GemmMeasurement* row = nearest(table, p.rows, p.k, m);
       c = fitted(GemmChoice::parse(row->kernel), *row, p.rows, p.k);
       if (p.act == Act::kFp16) c = for_fp16(c, m);
-      // The kernel of the next fewer tokens takes the place of a library that is not there.
-      if (c.family == GemmChoice::Family::kEmulation && !p.cublaslt) c = plan.back().choice;
     } else if (p.act == Act::kFp8 ? p.sm == 89 : p.sm >= 80) {
       c = sm80_choice(p, bound);
     }

@@ -43,7 +43,6 @@ struct GemmProblem {
   int max_m = 8192;
   int sm = 90;
   int sms = 132;
-  bool cublaslt = true;  // cuBLASLt can be opened: emulation may be planned where others exist
 };
 
 // Buckets in ascending order of max_m, the last reaching max_m. Deterministic; never looks at a
