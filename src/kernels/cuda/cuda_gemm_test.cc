@@ -459,6 +459,9 @@ TEST_P(Acts, SanitizerCases) {
   check_everywhere({.n = 100, .k = 160, .m = 5, .act = GetParam(), .bias = true, .residual = true},
                    ws, true);
   check_everywhere({.n = 140, .k = 256, .m = 33, .act = GetParam(), .silu_mul = true}, ws, true);
+  // A tile that reaches beyond the last block of rows, where bias and scales end.
+  check_everywhere({.n = 60, .k = 256, .m = 33, .act = GetParam(), .out = Out::kFp32, .bias = true},
+                   ws, true);
 }
 
 TEST_P(Acts, NoTokensAtAll) {

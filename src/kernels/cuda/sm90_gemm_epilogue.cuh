@@ -131,7 +131,8 @@ struct Epilogue {
                                              int token0) {
     const int lane = thread & 31, warp = thread >> 5;
 #pragma unroll
-    for (int b = 0; b < kBlocks; ++b)
+    for (int b = 0; b < kBlocks; ++b) {
+      if (row0 / 64 + b >= p.row_blocks) continue;  // bias and scales end with the blocks
 #pragma unroll
       for (int i = 0; i < kTokens / 8; ++i)
 #pragma unroll
@@ -141,6 +142,7 @@ struct Epilogue {
             write_row_pair<kAct>(p, row0 / 64 + b, token, warp * 16 + (lane >> 2),
                                  acc[b][4 * i + e], acc[b][4 * i + 2 + e]);
         }
+    }
   }
 
   // Scales of the tile to shared memory; called before its main loop, read after the first barrier

@@ -91,7 +91,11 @@ struct Sm90GemmCfg {
   static constexpr int kSumStride = kRows + 4;  // cluster form, floats between tokens: no conflicts
   // 228 KB an SM, of which each CTA costs 1 KB more than it asks for.
   static_assert(kSmem <= 233472 / kCtasPerSm - 1024);
-  static_assert(!kClusterSplit || (2 * kTokens + 7) * kSumStride * 4 <= kRing);
+  // Two copies of the sums, the rounding of shares, and what a thread's second token reads beyond.
+  static_assert(!kClusterSplit ||
+                (2 * kTokens + 7 + kConsumers * 8 / kRows) * kSumStride * 4 <= kRing);
+  // The next stage is awaited before the last one is given back.
+  static_assert(kStages >= 3);
   static_assert(kRows * kTokens <= kPartialFloats);
   static_assert(kTokens % kChunk == 0);
   // Stream-K sums come in through the ring: a group of 4 accumulators a thread at a time,

@@ -21,7 +21,7 @@ enum class GemmSplit : uint8_t {
 struct GemmConfig {
   int variant = 0;  // index into gemm_variant()
   GemmSplit split = GemmSplit::kWholeTiles;
-  int cluster = 1;  // kCluster: 1..8
+  int cluster = 1;  // kCluster: 1..8, and a step of K for each
 };
 
 // One compiled instance.
