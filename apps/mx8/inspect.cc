@@ -210,7 +210,7 @@ Result<void> run(const InspectFlags& f) {
   CheckpointOptions options;
   options.mode = *parse_load_mode(f.load);
   MX8_TRY(std::unique_ptr<CheckpointReader> reader, CheckpointReader::open(f.model, options));
-  const std::string prefix = prefix_before(*reader, "model.embed_tokens.weight");
+  const std::string prefix = prefix_before(*reader);
   if (!prefix.empty()) plan.add_name_prefix({prefix, ""});
   MX8_TRY(const Findings found, look(*reader, plan, f.check));
   if (f.json) {

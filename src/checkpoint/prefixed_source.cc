@@ -16,9 +16,7 @@ std::string prefix_before(const TensorSource& source, std::string_view name) {
   return prefix;
 }
 
-std::string PrefixedSource::stored(std::string_view name) const {
-  return name.starts_with(prefix_) ? std::string(name) : prefix_ + std::string(name);
-}
+std::string PrefixedSource::stored(std::string_view name) const { return str_cat(prefix_, name); }
 
 bool PrefixedSource::has(std::string_view name, bool expected) const {
   return source_.has(stored(name), expected);

@@ -11,8 +11,9 @@
 namespace mx8 {
 
 // What stands before `name` in the one tensor that ends with it: "language_model.". "" where the
-// source has `name` itself, or no tensor or several end with it.
-std::string prefix_before(const TensorSource& source, std::string_view name);
+// source has `name` itself, or no tensor or several end with it. Every model has the embedding.
+std::string prefix_before(const TensorSource& source,
+                          std::string_view name = "model.embed_tokens.weight");
 
 // `source`, which must outlive this, under names without the prefix. unused() gives the names of
 // the files, those outside the prefix too.

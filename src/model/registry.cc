@@ -26,6 +26,14 @@ const Family kFamilies[] = {
     {"MixtralForCausalLM", kMixtralRules, build_mixtral},
 };
 
+Result<std::unique_ptr<Model>> load_family(const Family& family, TensorSource& source,
+                                           const HfConfig& config, const QuantPlan& plan,
+                                           const LoadOptions& options) {
+  MX8_TRY(const ModelConfig model, read_model_config(config, family.rules, options.max_context));
+  WeightLoader loader(source, plan, options);
+  return family.build(model, loader);
+}
+
 }  // namespace
 
 const std::vector<std::string>& supported_architectures() {
@@ -41,16 +49,12 @@ Result<std::unique_ptr<Model>> load_model(TensorSource& source, const HfConfig& 
                                           const QuantPlan& plan, const LoadOptions& options) {
   for (const Family& family : kFamilies) {
     if (family.architecture != config.architecture) continue;
-    const std::string prefix = prefix_before(source, "model.embed_tokens.weight");
-    if (!prefix.empty()) {
-      PrefixedSource inner(source, prefix);
-      QuantPlan named = plan;  // its entries may carry the prefix or not
-      named.add_name_prefix({"", prefix});
-      return load_model(inner, config, named, options);
-    }
-    MX8_TRY(const ModelConfig model, read_model_config(config, family.rules, options.max_context));
-    WeightLoader loader(source, plan, options);
-    return family.build(model, loader);
+    const std::string prefix = prefix_before(source);
+    if (prefix.empty()) return load_family(family, source, config, plan, options);
+    PrefixedSource inner(source, prefix);
+    QuantPlan named = plan;  // its entries may carry the prefix or not
+    named.add_name_prefix({"", prefix});
+    return load_family(family, inner, config, named, options);
   }
   return unsupported(str_cat(config.path, ": architecture ", config.architecture, " is not one of ",
                              join(supported_architectures(), ", ")));

@@ -199,41 +199,43 @@ TEST(Weights, WholeFusedLayersMayStayPlain) {
 // name modules with it or without it, and are followed either way.
 TEST(Weights, OnePrefixBeforeAllNamesIsRead) {
   const RawCheckpoint plain = fixture(kLlama);
-  const std::string prefix = "language_model.";
-  RawCheckpoint quantised = fixture(kQuantised);
-  const std::string down = "model.layers.0.mlp.down_proj";
-  quantised.tensors[down + ".weight"] = plain.tensors.at(down + ".weight");
-  quantised.tensors.erase(down + ".weight_scale");
-  const auto rename = [&](const RawCheckpoint& from) {
-    RawCheckpoint to = from;
-    to.tensors.clear();
-    for (const auto& [name, tensor] : from.tensors) to.tensors[prefix + name] = tensor;
-    return to;
-  };
-  EXPECT_EQ(logits_of(rename(plain)).value(), logits_of(plain).value());
-  std::vector<std::vector<float>> logits;
-  for (const std::string& entry : {down, prefix + down}) {
-    RawCheckpoint named = quantised;
-    named.config.insert(named.config.find("\"lm_head\""), str_cat("\"", entry, "\", "));
-    const auto got = logits_of(rename(named));
-    ASSERT_TRUE(got.ok()) << entry << ": " << got.error().message;
-    logits.push_back(got.value());
-    if (entry == down) logits.push_back(logits_of(named).value());
-  }
-  EXPECT_EQ(logits[0], logits[1]);
-  EXPECT_EQ(logits[0], logits[2]);
-  // An override that names another module is not followed.
-  expect_contains(error_of(rename(quantised)), {down, "weight_scale"});
+  for (const std::string prefix : {"language_model.", "model.", "a.b."}) {
+    SCOPED_TRACE(prefix);
+    RawCheckpoint quantised = fixture(kQuantised);
+    const std::string down = "model.layers.0.mlp.down_proj";
+    quantised.tensors[down + ".weight"] = plain.tensors.at(down + ".weight");
+    quantised.tensors.erase(down + ".weight_scale");
+    const auto rename = [&](const RawCheckpoint& from) {
+      RawCheckpoint to = from;
+      to.tensors.clear();
+      for (const auto& [name, tensor] : from.tensors) to.tensors[prefix + name] = tensor;
+      return to;
+    };
+    EXPECT_EQ(logits_of(rename(plain)).value(), logits_of(plain).value());
+    std::vector<std::vector<float>> logits;
+    for (const std::string& entry : {down, prefix + down}) {
+      RawCheckpoint named = quantised;
+      named.config.insert(named.config.find("\"lm_head\""), str_cat("\"", entry, "\", "));
+      const auto got = logits_of(rename(named));
+      ASSERT_TRUE(got.ok()) << entry << ": " << got.error().message;
+      logits.push_back(got.value());
+      if (entry == down) logits.push_back(logits_of(named).value());
+    }
+    EXPECT_EQ(logits[0], logits[1]);
+    EXPECT_EQ(logits[0], logits[2]);
+    // An override that names another module is not followed.
+    expect_contains(error_of(rename(quantised)), {down, "weight_scale"});
 
-  RawCheckpoint two = rename(plain);
-  for (const auto& [name, tensor] : plain.tensors) two.tensors["draft." + name] = tensor;
-  expect_contains(error_of(two), {"\"model.embed_tokens.weight\" is missing"});
-  RawCheckpoint broken = rename(plain);
-  ASSERT_EQ(broken.tensors.erase(prefix + down + ".weight"), 1u);
-  expect_contains(error_of(broken), {prefix + down + ".weight"});
-  RawCheckpoint more = rename(plain);
-  more.tensors["vision_tower.weight"] = plain.tensors.at("model.norm.weight");
-  expect_contains(error_of(more), {"vision_tower.weight", "no place"});
+    RawCheckpoint two = rename(plain);
+    for (const auto& [name, tensor] : plain.tensors) two.tensors["draft." + name] = tensor;
+    expect_contains(error_of(two), {"\"model.embed_tokens.weight\" is missing"});
+    RawCheckpoint broken = rename(plain);
+    ASSERT_EQ(broken.tensors.erase(prefix + down + ".weight"), 1u);
+    expect_contains(error_of(broken), {prefix + down + ".weight"});
+    RawCheckpoint more = rename(plain);
+    more.tensors["vision_tower.weight"] = plain.tensors.at("model.norm.weight");
+    expect_contains(error_of(more), {"vision_tower.weight", "no place"});
+  }
 }
 
 TEST(Weights, ListEntriesThatMatchNothingAreListed) {
