@@ -6,6 +6,16 @@ if(NOT MX8_CUDA STREQUAL "OFF")
     if(NOT CMAKE_CUDA_COMPILER)
       set(CMAKE_CUDA_COMPILER ${MX8_NVCC})
     endif()
+    # Before CMake tries the compiler: its own message does not say what would do.
+    set(mx8_nvcc_needed 12.8)  # cuBLASLt's VEC32_UE8M0, cudaStreamGetDevice
+    if(MX8_CUDA_ARCHITECTURES MATCHES "103a|121a")
+      set(mx8_nvcc_needed 12.9)
+    endif()
+    execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --version OUTPUT_VARIABLE mx8_nvcc_says)
+    if(mx8_nvcc_says MATCHES "release ([0-9]+\\.[0-9]+)" AND CMAKE_MATCH_1 VERSION_LESS mx8_nvcc_needed)
+      message(FATAL_ERROR "nvcc ${CMAKE_MATCH_1} found (${CMAKE_CUDA_COMPILER}); MX8_CUDA_ARCHITECTURES="
+        "${MX8_CUDA_ARCHITECTURES} needs CUDA ${mx8_nvcc_needed} or later: set CUDAToolkit_ROOT to one")
+    endif()
     set(CMAKE_CUDA_ARCHITECTURES ${MX8_CUDA_ARCHITECTURES})
     enable_language(CUDA)
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know nvcc 13's flag
