@@ -10,13 +10,6 @@ namespace mx8::cuda {
 namespace {
 
 constexpr size_t kSumBytes = size_t{64} << 20;  // FP32 sums at a time, if one atom of rows fits
-constexpr size_t kLibraryBytes = size_t{32} << 20;
-
-int panel_rows(const BlockScaledParams& b) {
-  const auto fit = static_cast<int64_t>(kSumBytes / sizeof(float) / std::max(b.p.m, 1));
-  const int64_t atoms = std::max<int64_t>(fit / kScaleAtomRows, 1);
-  return static_cast<int>(std::min<int64_t>(atoms * kScaleAtomRows, b.rows));
-}
 
 // cuBLASLt can write Y by itself.
 bool direct(const GemmParams& p) {
@@ -28,8 +21,18 @@ bool direct(const GemmParams& p) {
 
 cudaError_t launch_sm120_kernel(const BlockScaledParams& b, cudaStream_t stream);
 
+int sm100_panel_rows(const BlockScaledParams& b) {
+  const auto fit = static_cast<int64_t>(kSumBytes / sizeof(float) / std::max(b.p.m, 1));
+  const int64_t atoms = std::max<int64_t>(fit / kScaleAtomRows, 1);
+  return static_cast<int>(std::min<int64_t>(atoms * kScaleAtomRows, b.rows));
+}
+
 size_t sm100_workspace_bytes(const BlockScaledParams& b) {
-  return kLibraryBytes + static_cast<size_t>(panel_rows(b)) * std::max(b.p.m, 1) * sizeof(float);
+  // Panels are whole atoms, so those of fewer tokens may hold more sums: not their size but its
+  // bound, which grows with M.
+  const size_t row = sizeof(float) * std::max(b.p.m, 1);
+  return kSm100LibraryBytes +
+         std::min(static_cast<size_t>(b.rows) * row, std::max(kSumBytes, kScaleAtomRows * row));
 }
 
 Result<void> sm100_mxfp8_gemm(const CublasLt& lt, const BlockScaledParams& b, void* workspace,
@@ -54,16 +57,16 @@ Result<void> sm100_mxfp8_gemm(const CublasLt& lt, const BlockScaledParams& b, vo
     g.d = p.y, g.ldd = p.ldy;
     if (p.residual) g.c = p.residual, g.ldc = p.ld_residual;
     g.output = p.out == Out::kFp32 ? CUDA_R_32F : CUDA_R_16BF;
-    return lt.matmul(g, workspace, kLibraryBytes, stream);
+    return lt.matmul(g, workspace, kSm100LibraryBytes, stream);
   }
-  auto* sums = reinterpret_cast<float*>(static_cast<char*>(workspace) + kLibraryBytes);
-  const int rows = panel_rows(b);
+  auto* sums = reinterpret_cast<float*>(static_cast<char*>(workspace) + kSm100LibraryBytes);
+  const int rows = sm100_panel_rows(b);
   for (int row0 = 0; row0 < b.rows; row0 += rows) {
     const int count = std::min(rows, b.rows - row0);
     g.n = count, g.b = p.w + static_cast<int64_t>(row0) * p.k;
     g.b_block_scale = b.w_scales + sf128x4_bytes(row0, p.k);
     g.d = sums, g.ldd = count, g.output = CUDA_R_32F;
-    MX8_RETURN_IF_ERROR(lt.matmul(g, workspace, kLibraryBytes, stream));
+    MX8_RETURN_IF_ERROR(lt.matmul(g, workspace, kSm100LibraryBytes, stream));
     const cudaError_t e = launch_sums_epilogue(Act::kBf16, p, sums, row0, count, stream);
     if (e != cudaSuccess)
       return internal_error(str_cat("sm100_mxfp8_gemm: epilogue: ", cudaGetErrorString(e)));

@@ -21,6 +21,11 @@ struct BlockScaledParams {
 // SM100, SM103: D = A B^T on cuBLASLt (VEC32_UE8M0), which writes Y where it can; else FP32 sums of
 // some rows of W at a time, and an epilogue kernel after each. Every epilogue of gemm_params.h; no
 // p.m_device. W has whole scale atoms of rows (zeros after the last).
+//
+// The workspace: cuBLASLt's, then the sums of a panel. Enough for every number of tokens up to
+// b.p.m.
+inline constexpr size_t kSm100LibraryBytes = size_t{32} << 20;
+int sm100_panel_rows(const BlockScaledParams& b);
 size_t sm100_workspace_bytes(const BlockScaledParams& b);
 Result<void> sm100_mxfp8_gemm(const CublasLt& lt, const BlockScaledParams& b, void* workspace,
                               size_t workspace_bytes, cudaStream_t stream);

@@ -161,7 +161,7 @@ mx8_status mx8_gemm_create(const mx8_gemm_desc* desc, mx8_gemm** plan) {
   const cudaError_t e = cudaGetDevice(&device);
   if (e != cudaSuccess) return fail("mx8_gemm_create", e);
   const auto caps = detect_cuda_caps(device);
-  if (!caps.ok()) return fail(caps.error());
+  if (!caps.ok()) return fail(MX8_NO_DEVICE, caps.error().message);
   LinearProblem layer;
   layer.n = shape->n, layer.k = shape->k, layer.max_m = d.max_m, layer.order = shape->order;
   const GemmProblem problem = gemm_problem(*caps, layer,

@@ -1,6 +1,7 @@
 // What the C ABI does without a GPU: sizes, the CPU packer, versioned structs, messages.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -98,6 +99,19 @@ TEST(CApi, NullPlansAreHarmless) {
   mx8_gemm_args args = {};
   args.struct_size = sizeof(args);
   EXPECT_EQ(mx8_gemm_launch(nullptr, &args, nullptr), MX8_INVALID_ARGUMENT);
+}
+
+// The other tests here never start the CUDA runtime, so it sees the variable wherever this one
+// runs.
+TEST(CApi, APlanWithoutAGpuSaysSo) {
+  ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
+  mx8_gemm_desc d = {};
+  d.struct_size = sizeof(d);
+  d.weight = weight(64, 64);
+  d.max_m = 16;
+  mx8_gemm* plan = nullptr;
+  EXPECT_EQ(mx8_gemm_create(&d, &plan), MX8_NO_DEVICE) << mx8_last_error();
+  EXPECT_EQ(plan, nullptr);
 }
 
 }  // namespace

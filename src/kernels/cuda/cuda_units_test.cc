@@ -20,9 +20,12 @@ TEST(CudaUnits, TargetsRunWhereTheirMachineCodeDoes) {
 
 TEST(CudaUnits, WhatIsMissingNamesTheBuildThatHasIt) {
   EXPECT_EQ(missing_unit(Unit::kNone, 90), "");
-  EXPECT_TRUE(missing_unit(Unit::kSm120, 121).empty() ||
-              missing_unit(Unit::kSm120, 121).find("MX8_CUDA_ARCHITECTURES=121a") !=
-                  std::string::npos);
+  // No build has these.
+  EXPECT_EQ(missing_unit(Unit::kSm120, 75),
+            "not in this program: built without CUDA for SM75 (MX8_CUDA_ARCHITECTURES=75 has it)");
+  EXPECT_EQ(
+      missing_unit(Unit::kSm90, 121),
+      "not in this program: built without CUDA for SM121 (MX8_CUDA_ARCHITECTURES=121a has it)");
 }
 
 }  // namespace

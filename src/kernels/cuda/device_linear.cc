@@ -217,6 +217,7 @@ Result<DeviceLinear> DeviceLinear::load(const DeviceCaps& caps, const LinearProb
   l.max_m = problem.max_m;
   l.shape = {problem.n, problem.k, kind_of(plan.activations), problem.order};
   const CudaScope scope(caps.ordinal);  // cuBLASLt handles belong to the current device
+  MX8_RETURN_IF_ERROR(checked("current device", scope.error()));
   if (l.backend == Backend::kBlockScaled) {
     if (caps.sm < 120) {
       MX8_TRY(l.lt, CublasLt::create());
@@ -249,10 +250,7 @@ Result<void> DeviceLinear::launch(const DeviceLinearCall& call, void* workspace,
     return invalid_argument(
         str_cat("the layer lies on GPU ", l.caps.ordinal, ", GPU ", current, " is current"));
   }
-  if (reinterpret_cast<uintptr_t>(call.x.data) % 16 != 0 || call.x.ld % 8 != 0) {
-    return invalid_argument(
-        str_cat("rows of X must be 16-byte aligned, found a stride of ", call.x.ld, " elements"));
-  }
+  MX8_RETURN_IF_ERROR(check_rows_of_x(call.x.data, call.x.ld, 2));
   if (call.residual.data != nullptr && call.y.dtype == DType::kF32) {
     return unsupported("an FP32 output takes no residual");
   }

@@ -1,5 +1,6 @@
 // A program built without CUDA.
 #include "kernels/cuda/device_linear.h"
+#include "runtime/cuda_device.h"
 
 namespace mx8::cuda {
 
@@ -12,7 +13,7 @@ DeviceLinear::~DeviceLinear() = default;
 
 Result<DeviceLinear> DeviceLinear::load(const DeviceCaps&, const LinearProblem&, const LinearPlan&,
                                         std::span<const QuantView>, std::span<const float>) {
-  return unsupported("this program was built without CUDA (configure with MX8_CUDA=ON)");
+  return cuda_driver().error();
 }
 size_t DeviceLinear::resident_bytes() const { return 0; }
 size_t DeviceLinear::workspace_bytes() const { return 0; }

@@ -16,8 +16,8 @@ int find_instance(Act act, const std::string& name, Count count, Info info) {
   return -1;
 }
 
-// "" or why the GPU, the element type or K rules a kernel out. Plans never meet this; kernels that a
-// user forces do.
+// "" or why the GPU, the element type or K rules a kernel out. Plans never meet this; kernels that
+// a user forces do.
 std::string refusal(const GemmChoice& c, const GemmProblem& problem) {
   using Family = GemmChoice::Family;
   const int64_t k_records = fragment_k_records(problem.k);
@@ -112,6 +112,14 @@ Result<void> checked(cudaError_t e, const GemmLaunch& l, const GemmParams& p) {
 
 }  // namespace
 
+Result<void> check_rows_of_x(const void* x, int64_t ldx, int64_t element_bytes) {
+  const uintptr_t past = reinterpret_cast<uintptr_t>(x) % 16;
+  if (past == 0 && ldx * element_bytes % 16 == 0) return {};
+  return invalid_argument(str_cat("rows of X must be 16-byte aligned, found an address of ", past,
+                                  " mod 16 and a row stride of ", ldx, " elements of ",
+                                  element_bytes, " bytes"));
+}
+
 size_t PlannedGemm::flag_bytes() { return sm80_ticket_bytes(); }
 
 Result<PlannedGemm> PlannedGemm::make(const FragmentShape& shape, const GemmProblem& problem,
@@ -161,10 +169,7 @@ Result<void> PlannedGemm::launch(GemmParams p, void* workspace, cudaStream_t str
   p.row_blocks = static_cast<int>(shape_.row_blocks());
   p.k_records = static_cast<int>(shape_.k_records());
   if (p.m == 0) return {};
-  const int64_t element = problem_.act == Act::kFp8 ? 1 : 2;
-  if (reinterpret_cast<uintptr_t>(p.x) % 16 != 0 || p.ldx * element % 16 != 0)
-    return invalid_argument(
-        str_cat("rows of X must be 16-byte aligned, found a row stride of ", p.ldx, " elements"));
+  MX8_RETURN_IF_ERROR(check_rows_of_x(p.x, p.ldx, problem_.act == Act::kFp8 ? 1 : 2));
   if (p.out == Out::kFp32 && p.residual)
     return invalid_argument("an FP32 output takes no residual");
   const GemmLaunch& l = launch_for(p.m);

@@ -26,6 +26,9 @@ struct GemmLaunch {
   Sm80Config sm80;
 };
 
+// Kernels read rows of X 16 bytes at a time.
+Result<void> check_rows_of_x(const void* x, int64_t ldx, int64_t element_bytes);
+
 class PlannedGemm {
  public:
   // Looks every kernel of `buckets` up in this program; the last reaches problem.max_m.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
+#include "kernels/cuda/block_scaled_gemm.h"
 #include "shapes.h"
 
 namespace mx8::cuda {
@@ -89,6 +90,36 @@ TEST(PlannedGemm, ForcedKernelsThatCannotRunAreRefused) {
     SCOPED_TRACE(row.name);
     expect_message(make(row.act, 256, row.k, row.sm, row.name), row.part);
   }
+}
+
+// A workspace is sized for the most tokens and used for all of them.
+TEST(Sm100Workspace, IsEnoughForFewerTokens) {
+  for (const int rows : {128, 1024, 8192, 28672})
+    for (const int max_m : {1, 2016, 3000, 8192, 200000}) {
+      BlockScaledParams b;
+      b.rows = rows;
+      b.p.m = max_m;
+      const size_t planned = sm100_workspace_bytes(b);
+      for (b.p.m = 0; b.p.m <= max_m; ++b.p.m) {
+        const size_t bytes = sm100_workspace_bytes(b);
+        ASSERT_LE(bytes, planned) << rows << " rows, " << b.p.m << " of " << max_m;
+        ASSERT_GE(bytes, kSm100LibraryBytes + sizeof(float) * sm100_panel_rows(b) * b.p.m)
+            << rows << " rows, " << b.p.m << " tokens";
+      }
+    }
+}
+
+TEST(PlannedGemm, UnalignedRowsOfXAreNamed) {
+  const auto at = [](uintptr_t address) { return reinterpret_cast<const void*>(address); };
+  EXPECT_TRUE(check_rows_of_x(at(4096), 64, 2).ok());
+  EXPECT_TRUE(check_rows_of_x(at(4096), 16, 1).ok());
+  EXPECT_FALSE(check_rows_of_x(at(4096), 8, 1).ok());
+  EXPECT_FALSE(check_rows_of_x(at(4096), 68, 2).ok());
+  const auto pointer = check_rows_of_x(at(4104), 64, 2);
+  ASSERT_FALSE(pointer.ok());
+  EXPECT_EQ(pointer.error().message,
+            "rows of X must be 16-byte aligned, found an address of 8 mod 16 and a row stride "
+            "of 64 elements of 2 bytes");
 }
 
 }  // namespace
