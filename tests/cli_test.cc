@@ -244,6 +244,54 @@ TEST(Cli, QuantizeThenRunGivesTheSameModelAsTheOracles) {
   EXPECT_NE(error_line(again).find("--overwrite"), std::string::npos);
 }
 
+// Copies a folder with `prefix` before the name of every tensor.
+void copy_with_prefix(const std::string& from, const std::string& to, const std::string& prefix) {
+  std::filesystem::create_directory(to);
+  std::filesystem::copy(from + "/config.json", to);
+  const std::string blob = slurp(from + "/model.safetensors");
+  const size_t length = *reinterpret_cast<const uint64_t*>(blob.data());
+  const auto old = nlohmann::json::parse(blob.substr(8, length));
+  nlohmann::json header;
+  for (const auto& [name, entry] : old.items())
+    header[name == "__metadata__" ? name : prefix + name] = entry;
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const uint64_t size = text.size();
+  std::ofstream out(to + "/model.safetensors", std::ios::binary);
+  out.write(reinterpret_cast<const char*>(&size), sizeof(size));
+  out << text << blob.substr(8 + length);
+}
+
+// Tied (qwen2) and with a head of its own (llama), head quantised and not, names with and without
+// a prefix: inspect finds nothing wrong, and the model that is loaded has what was asked for.
+TEST(Cli, WhatQuantizeWritesIsReadBack) {
+  TempFolder tmp;
+  for (const char* name : {"qwen2", "llama"}) {
+    for (const char* prefix : {"", "language_model.", "model."}) {
+      const std::string in = tmp / (std::string(name) + prefix);
+      copy_with_prefix(kData + "tiny/" + name, in, prefix);
+      for (const bool head : {false, true}) {
+        for (const char* format : {"compressed-tensors", "modelopt"}) {
+          const std::string out = in + (head ? "head" : "") + format;
+          SCOPED_TRACE(out);
+          const RunResult made =
+              run_mx8("quantize " + in + " " + out + " --verify --format " + format +
+                      (head ? " --include lm_head" : ""));
+          ASSERT_EQ(made.code, 0) << made.err;
+          EXPECT_EQ(run_mx8("inspect " + in + " --check").code, 0);
+          const RunResult inspected = run_mx8("inspect " + out + " --check");
+          EXPECT_EQ(inspected.code, 0) << inspected.out;
+          const RunResult loaded =
+              run_mx8("bench model " + out + " --prompt 4 --generate 2 --reps 1");
+          EXPECT_EQ(loaded.code, 0) << loaded.err;
+          EXPECT_EQ(loaded.err.find("warning"), std::string::npos) << loaded.err;
+          EXPECT_EQ(loaded.err.find("lm_head mxfp8") != std::string::npos, head) << loaded.err;
+        }
+      }
+    }
+  }
+}
+
 TEST(Cli, MakeDummyIsSeededAndRuns) {
   TempFolder tmp;
   for (const char* name : {"qwen3_moe", "mixtral_mxfp8", "qwen2_moe_mxfp8", "llama_mxfp8"}) {

@@ -92,7 +92,10 @@ Result<void> look_at_module(CheckpointReader& reader, const QuantPlan& plan, con
   return {};
 }
 
-Result<Findings> look(CheckpointReader& reader, const QuantPlan& plan, bool check) {
+// `tied_head` is the name of a head that has no tensor of its own, "" if there is none: configs may
+// name it all the same.
+Result<Findings> look(CheckpointReader& reader, const QuantPlan& plan, const std::string& tied_head,
+                      bool check) {
   Findings out;
   for (const TensorInfo& info : reader.tensors()) {
     out.bytes += info.bytes();
@@ -108,6 +111,10 @@ Result<Findings> look(CheckpointReader& reader, const QuantPlan& plan, bool chec
         out.problems.push_back(str_cat(info.name, " holds ", bad, " NaN or infinite values"));
       reader.release(info.name);
     }
+  }
+  if (!tied_head.empty()) {
+    const auto head = plan.module(tied_head, ModuleKind::kLmHead);
+    if (!head.ok()) out.problems.push_back(head.error().message);
   }
   for (const std::string& entry : plan.unmatched()) {
     out.problems.push_back(
@@ -212,7 +219,8 @@ Result<void> run(const InspectFlags& f) {
   MX8_TRY(std::unique_ptr<CheckpointReader> reader, CheckpointReader::open(f.model, options));
   const std::string prefix = prefix_before(*reader);
   if (!prefix.empty()) plan.add_name_prefix({prefix, ""});
-  MX8_TRY(const Findings found, look(*reader, plan, f.check));
+  const std::string tied_head = config.tie_word_embeddings ? str_cat(prefix, "lm_head") : "";
+  MX8_TRY(const Findings found, look(*reader, plan, tied_head, f.check));
   if (f.json) {
     print_json(f, config, plan, *reader, found);
   } else {

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "checkpoint/name_pattern.h"
+#include "checkpoint/prefixed_source.h"
 
 namespace mx8 {
 
@@ -124,19 +125,20 @@ Result<QuantizePlan> plan_quantisation(const CheckpointReader& reader, bool tied
     }
     plan.tensors.push_back(std::move(tensor));
   }
-  if (tied_head && quantised.count("lm_head") == 0 && plain.count("lm_head") == 0) {
+  const std::string head = str_cat(prefix_before(reader), "lm_head");
+  if (tied_head && quantised.count(head) == 0 && plain.count(head) == 0) {
     for (const TensorInfo& info : reader.tensors()) {
       if (!info.name.ends_with("embed_tokens.weight")) continue;
-      MX8_TRY(const bool quantise, decide("lm_head", info));
+      MX8_TRY(const bool quantise, decide(head, info));
       if (quantise) {
-        plan.tensors.push_back({info.name, "lm_head"});
+        plan.tensors.push_back({info.name, head});
         plan.unties_head = true;
       }
       break;
     }
   }
   // Engines look the head up by name even where its weight is the embedding's.
-  if (quantised.count("lm_head") == 0) plain.insert("lm_head");
+  if (quantised.count(head) == 0) plain.insert(head);
   std::vector<std::string> unused = include.unused();
   for (std::string& e : exclude.unused()) unused.push_back(std::move(e));
   if (!unused.empty()) {
