@@ -336,6 +336,27 @@ TEST(Cli, MakeDummyTakesTheCompanionsAlong) {
     EXPECT_EQ(names.count(name), 0u) << name;
 }
 
+// A lone config.json may lie in anyone's working folder.
+TEST(Cli, MakeDummyOfALoneConfigTakesModelTextsOnly) {
+  namespace fs = std::filesystem;
+  TempFolder tmp;
+  const std::string from = tmp / "from", to = tmp / "to";
+  fs::create_directory(from);
+  fs::copy(kTiny + "/config.json", from);
+  std::set<std::string> wanted = {"generation_config.json", "tokenizer.json",
+                                  "tokenizer_config.json", "chat_template.jinja"};
+  for (const std::string& name : wanted) std::ofstream(from + "/" + name) << "{}";
+  for (const char* name : {"letter.txt", "secrets.json", "my_config.json", "page.jinja",
+                           "tokenizer_notes.md", "LICENSE"})
+    std::ofstream(from + "/" + name) << "{}";
+  const RunResult r = run_mx8("make-dummy " + from + "/config.json " + to);
+  ASSERT_EQ(r.code, 0) << r.err;
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(to)) names.insert(entry.path().filename());
+  wanted.insert({"config.json", "model.safetensors"});
+  EXPECT_EQ(names, wanted);
+}
+
 TEST(Cli, BenchModelReportsWhatItSays) {
   const auto j = json_of(
       run_mx8("bench model " + kTiny + " --prompt 16 --generate 4 --batch 3 --reps 2 --json"));

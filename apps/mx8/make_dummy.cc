@@ -24,8 +24,8 @@ struct DummyFlags {
 };
 
 // The tokenizer and templates, and what says how the weights are stored.
-Result<void> copy_texts(const std::string& from, const std::string& to) {
-  MX8_RETURN_IF_ERROR(copy_companions(from, to));
+Result<void> copy_texts(const std::string& from, const std::string& to, Companions which) {
+  MX8_RETURN_IF_ERROR(copy_companions(from, to, which));
   for (const char* name : {"/config.json", "/hf_quant_config.json"}) {
     if (!file_exists(from + name)) continue;
     std::error_code ec;
@@ -64,7 +64,9 @@ Result<void> run(const DummyFlags& f) {
     MX8_RETURN_IF_ERROR(writer.write(r.name, data.bytes()));
   }
   MX8_RETURN_IF_ERROR(writer.finish());
-  MX8_RETURN_IF_ERROR(copy_texts(source_folder, partial.string()));
+  // A lone config.json may lie among files of any kind.
+  const Companions which = is_folder ? Companions::kAll : Companions::kNamed;
+  MX8_RETURN_IF_ERROR(copy_texts(source_folder, partial.string(), which));
   fs::rename(partial, f.out, ec);
   if (ec) return io_error(str_cat("cannot rename ", partial.string(), ": ", ec.message()));
   std::printf("Wrote %s: %zu tensors, %s, seed %llu\n", f.out.c_str(), requests.size(),
@@ -76,7 +78,10 @@ Result<void> run(const DummyFlags& f) {
 
 VerbRunner add_make_dummy(CLI::App& app) {
   auto f = std::make_shared<DummyFlags>();
-  app.add_option("config", f->config, "config.json, or the folder that holds it")->required();
+  app.add_option("config", f->config,
+                 "Model folder, whose other files come along, or a config.json, with which only the "
+                 "tokenizer, templates and generation_config.json beside it do")
+      ->required();
   app.add_option("out", f->out, "Folder to write")->required();
   app.add_option("--seed", f->seed, "Seed of the weights")->capture_default_str();
   app.add_option("--shard-size", f->shard_size, "Largest weight file")->capture_default_str();
