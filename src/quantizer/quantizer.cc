@@ -186,7 +186,8 @@ Result<void> write_tensors(CheckpointReader& reader, const QuantizePlan& plan,
                            const QuantizeOptions& options, ThreadPool& pool,
                            SafetensorsWriter& writer, QuantizeReport& report) {
   QuantError error;
-  uint64_t done = 0;
+  uint64_t done = 0, total = 0;
+  for (const PlannedTensor& t : plan.tensors) total += reader.find(t.source)->bytes();
   for (const PlannedTensor& t : plan.tensors) {
     MX8_TRY(const TensorData data, reader.load_whole(t.source));
     if (t.module.empty()) {
@@ -208,7 +209,7 @@ Result<void> write_tensors(CheckpointReader& reader, const QuantizePlan& plan,
     }
     done += data.bytes().size();
     reader.release(t.source);
-    if (options.progress) options.progress(done, reader.total_bytes(), t.source);
+    if (options.progress) options.progress(done, total, t.source);
   }
   report.relative_error = error.norm > 0 ? std::sqrt(error.error / error.norm) : 0;
   return {};

@@ -178,6 +178,26 @@ TEST_F(QuantizerTest, ATiedHeadCanBeQuantisedIntoOneOfItsOwn) {
   EXPECT_TRUE(read_quant_plan(path("out"), hf)->module("lm_head", ModuleKind::kLmHead)->scheme.is_mxfp8());
 }
 
+// The embedding is read twice where a tied head gets a matrix of its own.
+TEST_F(QuantizerTest, ProgressEndsAtItsTotal) {
+  const std::string in = make_source(block(), true);
+  for (const bool head : {false, true}) {
+    uint64_t last = 0, end = 0;
+    QuantizeOptions options;
+    options.overwrite = true;
+    if (head) options.include = {"lm_head"};
+    options.progress = [&](uint64_t done, uint64_t total, const std::string& tensor) {
+      EXPECT_GT(done, last) << tensor;
+      EXPECT_LE(done, total) << tensor;
+      last = done;
+      end = total;
+    };
+    ASSERT_TRUE(quantize(in, path("out"), options).ok());
+    EXPECT_GT(end, 0u);
+    EXPECT_EQ(last, end) << head;
+  }
+}
+
 TEST_F(QuantizerTest, CopiesCompanionsAndNoStrayWeights) {
   const std::string in = make_source(block());
   ASSERT_TRUE(quantize(in, path("out")).ok());
