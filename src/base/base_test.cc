@@ -108,8 +108,18 @@ TEST(TextFile, ReadsWholeFilesUpToALimit) {
       EXPECT_NE(refused.error().message.find("at most " + format_bytes(size - 1)),
                 std::string::npos)
           << refused.error().message;
+      EXPECT_NE(refused.error().message.find(str_cat(path, " has ", size, " bytes")),
+                std::string::npos)
+          << refused.error().message;
     }
   }
+  EXPECT_NE(read_text_file(path, 10).error().message.find(" has 200001 bytes; at most"),
+            std::string::npos);
+  // A stream is read no further than needed.
+  EXPECT_NE(read_text_file(path, 10, FileKind::kAny)
+                .error()
+                .message.find(" has 65536 bytes or more; at most"),
+            std::string::npos);
   std::remove(path.c_str());
   for (const FileKind kind : {FileKind::kRegular, FileKind::kAny}) {
     EXPECT_NE(read_text_file(path, 1, kind).error().message.find(path), std::string::npos);

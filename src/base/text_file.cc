@@ -15,9 +15,10 @@
 namespace mx8 {
 namespace {
 
-Error too_large(const std::string& path, const std::string& size, uint64_t max_bytes) {
-  return corrupt(str_cat(path, " has ", size, "; at most ", format_bytes(max_bytes),
-                         " make sense for such a file"));
+Error too_large(const std::string& path, uint64_t bytes, const char* or_more, uint64_t max_bytes) {
+  return corrupt(str_cat(path, " has ", bytes, " bytes", or_more, "; at most ",
+                         format_bytes(max_bytes), " (", max_bytes,
+                         " bytes) make sense for such a file"));
 }
 
 // Reads to the end, whatever the path names.
@@ -32,7 +33,7 @@ Result<std::string> read_stream(const std::string& path, uint64_t max_bytes) {
   std::array<char, 65536> buffer;
   while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
     text.append(buffer.data(), n);
-    if (text.size() > max_bytes) return too_large(path, "more", max_bytes);
+    if (text.size() > max_bytes) return too_large(path, text.size(), " or more", max_bytes);
   }
   if (std::ferror(file.get()) != 0) return failed();
   return text;
@@ -43,7 +44,7 @@ Result<std::string> read_stream(const std::string& path, uint64_t max_bytes) {
 Result<std::string> read_text_file(const std::string& path, uint64_t max_bytes, FileKind kind) {
   if (kind == FileKind::kAny) return read_stream(path, max_bytes);
   MX8_TRY(const ReadFile file, ReadFile::open(path));
-  if (file.size() > max_bytes) return too_large(path, format_bytes(file.size()), max_bytes);
+  if (file.size() > max_bytes) return too_large(path, file.size(), "", max_bytes);
   std::string text(file.size(), '\0');
   MX8_RETURN_IF_ERROR(file.read(0, std::as_writable_bytes(std::span(text))));
   return text;

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoint_test_util.h"
+#include "checkpoint/companions.h"
 #include "checkpoint/config_writer.h"
 #include "checkpoint/quant_config.h"
 #include "checkpoint/safetensors_writer.h"
@@ -208,6 +209,40 @@ TEST(ConfigWriter, OurReadersTakeWhatItWrites) {
           ActivationScheme::kDynamicMxfp8);
     check(parse_quant_plan("", "c", modelopt_side_file(d), "s"), ActivationScheme::kDynamicMxfp8);
   }
+}
+
+TEST(Companions, ReplaceFilesAndPassOverWhatIsNone) {
+  namespace fs = std::filesystem;
+  for (const Companions which : {Companions::kAll, Companions::kNamed}) {
+    const TempFolder from, to;
+    from.write("tokenizer.json", "new");
+    from.write("notes.txt", "new");
+    from.write("config.json", "new");
+    from.write("chat_template.jinja.target", "linked");
+    fs::create_symlink("chat_template.jinja.target", from.path() + "/chat_template.jinja");
+    fs::create_symlink("gone", from.path() + "/tokenizer_config.json");
+    fs::create_symlink("tokenizer_loop.json", from.path() + "/tokenizer_loop.json");
+    fs::create_directory(from.path() + "/tokenizer_folder.json");
+    to.write("tokenizer.json", "an older and longer one");
+    to.write("config.json", "old");
+    to.write("mine", "old");
+    const auto copied = copy_companions(from.path(), to.path(), which);
+    ASSERT_TRUE(copied.ok()) << copied.error().message;
+    std::set<std::string> names = {"tokenizer.json", "chat_template.jinja", "config.json", "mine"};
+    if (which == Companions::kAll) names.insert({"notes.txt", "chat_template.jinja.target"});
+    EXPECT_EQ(names_in(to.path()), names);
+    EXPECT_EQ(test::read_file(to.path() + "/tokenizer.json"), "new");
+    EXPECT_FALSE(fs::is_symlink(to.path() + "/chat_template.jinja"));
+    EXPECT_EQ(test::read_file(to.path() + "/chat_template.jinja"), "linked");
+    EXPECT_EQ(test::read_file(to.path() + "/config.json"), "old");
+    EXPECT_EQ(test::read_file(to.path() + "/mine"), "old");
+  }
+  const TempFolder from;
+  from.write("tokenizer.json", "new");
+  expect_contains(copy_companions(from.path(), from.path() + "/nowhere").error().message,
+                  "tokenizer.json");
+  expect_contains(copy_companions(from.path() + "/nowhere", from.path()).error().message,
+                  "cannot list");
 }
 
 }  // namespace
