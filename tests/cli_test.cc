@@ -154,6 +154,15 @@ TEST(Cli, DoctorShowsTheKernelsOfAGpu) {
   const auto fp8 =
       json_of(run_mx8("doctor --json --activations fp8", "MX8_FORCE_CAPS=sm90"))["selection"];
   EXPECT_EQ(at(fp8, "linear 4096 x 4096", "mxfp8 (w8a16)")["backend"], "fp8-folded");
+  // The scheme of the weights is named where both are shown, not where activations are demanded.
+  EXPECT_NE(text.find("linear 4096 x 4096, w8a16"), std::string::npos) << text;
+  EXPECT_NE(text.find("linear 4096 x 4096, w8a8"), std::string::npos) << text;
+  for (const char* activations : {"fp8", "bf16"}) {
+    const auto one =
+        run_mx8(std::string("doctor --activations ") + activations, "MX8_FORCE_CAPS=sm90").out;
+    EXPECT_NE(one.find("linear 4096 x 4096  "), std::string::npos) << one;
+    EXPECT_EQ(one.find(", w8a"), std::string::npos) << one;
+  }
   const RunResult none = run_mx8("doctor", "MX8_FORCE_CAPS=sm80 MX8_LINEAR_BACKEND=block-scaled");
   EXPECT_NE(none.out.find("is for SM100, SM103; this is SM80"), std::string::npos) << none.out;
 }
@@ -164,7 +173,7 @@ TEST(Cli, DoctorSaysWhatThereIsOfCuda) {
   EXPECT_EQ(cuda["built"], json_of(run_mx8("version --json"))["gpu_backend"]);
   EXPECT_NE(cuda["libcuda"], "");
   EXPECT_NE(cuda["cublaslt"], "");
-  EXPECT_EQ(cuda["gpus"].empty(), cuda["no_gpus"] != "") << cuda;
+  EXPECT_EQ(cuda["gpus"].empty() && cuda["unreadable_gpus"].empty(), cuda["no_gpus"] != "") << cuda;
   for (const auto& gpu : cuda["gpus"]) EXPECT_GT(gpu["memory_bytes"], 0);
   if (cuda["built"]) return;
   EXPECT_NE(cuda["no_gpus"].get<std::string>().find("MX8_CUDA=ON"), std::string::npos) << cuda;
@@ -320,19 +329,20 @@ TEST(Cli, MakeDummyTakesTheCompanionsAlong) {
   TempFolder tmp;
   const std::string from = tmp / "from", to = tmp / "to";
   fs::copy(kData + "tiny/llama_mxfp8", from, fs::copy_options::recursive);
-  for (const char* name : {"tokenizer.json", "chat_template.jinja", "merges.txt", "LICENSE",
-                           "generation_config.json", "consolidated.safetensors", "old.bin",
-                           "pytorch_model.bin.index.json", ".cache"})
+  for (const char* name :
+       {"tokenizer.json", "chat_template.jinja", "merges.txt", "LICENSE", "generation_config.json",
+        "consolidated.safetensors", "old.bin", "pytorch_model.bin.index.json", ".cache"})
     std::ofstream(from + "/" + name) << "{}";
   fs::create_directory(from + "/onnx");
   ASSERT_EQ(run_mx8("make-dummy " + from + " " + to).code, 0);
   std::set<std::string> names;
   for (const auto& entry : fs::directory_iterator(to)) names.insert(entry.path().filename());
-  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json",
-                           "chat_template.jinja", "merges.txt", "LICENSE", "generation_config.json"})
+  for (const char* name :
+       {"config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja", "merges.txt",
+        "LICENSE", "generation_config.json"})
     EXPECT_EQ(names.erase(name), 1u) << name;
-  for (const char* name : {"consolidated.safetensors", "old.bin", "pytorch_model.bin.index.json",
-                           ".cache", "onnx"})
+  for (const char* name :
+       {"consolidated.safetensors", "old.bin", "pytorch_model.bin.index.json", ".cache", "onnx"})
     EXPECT_EQ(names.count(name), 0u) << name;
 }
 

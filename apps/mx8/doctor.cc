@@ -36,12 +36,19 @@ uint64_t memory_available() {
   return 0;
 }
 
-// What there is of CUDA here: libraries with the reason why not ("" where they opened), and GPUs.
+struct UnreadableGpu {
+  int ordinal;
+  std::string reason;
+};
+
+// What there is of CUDA here: libraries with the reason why not ("" where they opened), and GPUs,
+// or why none are counted.
 struct CudaReport {
   std::string driver;
   std::string cublaslt;
   std::string no_gpus;
   std::vector<DeviceCaps> gpus;
+  std::vector<UnreadableGpu> unreadable;
 };
 
 CudaReport cuda_report() {
@@ -60,7 +67,7 @@ CudaReport cuda_report() {
     if (caps.ok()) {
       out.gpus.push_back(*caps);
     } else {
-      out.no_gpus = caps.error().message;
+      out.unreadable.push_back({i, caps.error().message});
     }
   }
   return out;
@@ -77,6 +84,9 @@ void print_cuda(const CudaReport& r) {
     std::printf("GPU %-2d          %s, SM%d, %d multiprocessors, %s\n", gpu.ordinal,
                 gpu.name.c_str(), gpu.sm, gpu.multiprocessors,
                 format_bytes(gpu.memory_bytes).c_str());
+  }
+  for (const UnreadableGpu& gpu : r.unreadable) {
+    std::printf("GPU %-2d          cannot be used: %s\n", gpu.ordinal, gpu.reason.c_str());
   }
   if (!r.no_gpus.empty()) {
     std::printf("GPUs            none%s\n", r.driver.empty() ? (": " + r.no_gpus).c_str() : "");
@@ -97,6 +107,10 @@ Json cuda_json(const CudaReport& r, const Preference& preference) {
                            {"multiprocessors", gpu.multiprocessors},
                            {"memory_bytes", gpu.memory_bytes},
                            {"selection", selections_json(gpu, shown_selections(gpu, preference))}});
+  }
+  out["unreadable_gpus"] = Json::array();
+  for (const UnreadableGpu& gpu : r.unreadable) {
+    out["unreadable_gpus"].push_back({{"ordinal", gpu.ordinal}, {"reason", gpu.reason}});
   }
   return out;
 }

@@ -1,5 +1,6 @@
 #include "doctor_selection.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -48,10 +49,8 @@ ShownSelection select_for(const DeviceCaps& caps, const ShownShape& shape, Activ
   return out;
 }
 
-std::string label(const DeviceCaps& caps, const ShownSelection& s) {
-  if (caps.kind == DeviceKind::kCpu) return s.shape->what;
-  return str_cat(s.shape->what,
-                 s.problem.weight.activations == ActivationScheme::kNone ? ", w8a16" : ", w8a8");
+bool quantised(const ShownSelection& s) {
+  return s.problem.weight.activations != ActivationScheme::kNone;
 }
 
 void print_gpu_plan(const DeviceCaps& caps, const ShownSelection& s) {
@@ -95,8 +94,13 @@ std::vector<ShownSelection> shown_selections(const DeviceCaps& caps, Preference 
 }
 
 void print_selections(const DeviceCaps& caps, const std::vector<ShownSelection>& selections) {
+  // A preference for activations overrules the weights' scheme, so that is named only where both
+  // are shown.
+  const bool both = std::any_of(selections.begin(), selections.end(), quantised);
   for (const ShownSelection& s : selections) {
-    const std::string what = label(caps, s);
+    const std::string what = str_cat(s.shape->what, !both          ? ""
+                                                    : quantised(s) ? ", w8a8"
+                                                                   : ", w8a16");
     if (!s.plan.ok()) {
       std::printf("%-34s none: %s\n", what.c_str(), s.plan.error().message.c_str());
       continue;

@@ -120,8 +120,8 @@ void reserve_standard_streams() {
   }
 }
 
-// Matrices come and go while a model is loaded. From maps of their own they go back to the system at
-// once; glibc would by and by take them from the heap, where each leaves a gap of its size.
+// Matrices come and go while a model is loaded. From maps of their own they go back to the system
+// at once; glibc would by and by take them from the heap, where each leaves a gap of its size.
 void keep_matrices_off_the_heap() {
 #ifdef M_MMAP_THRESHOLD
   ::mallopt(M_MMAP_THRESHOLD, 1 << 20);

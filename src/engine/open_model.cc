@@ -87,9 +87,10 @@ Result<OpenedModel> open_model(const std::string& folder, const OpenOptions& opt
   for (const KernelInfo* kernel : kernel_registry()) {
     if (kernel->activations != ActLayout::kF32 &&
         options.preference.backend == backend_name(kernel->backend)) {
-      return unsupported(str_cat("the linear backend ", options.preference.backend,
-                                 " needs a GPU, and models run on CPUs only; on GPUs the kernels run"
-                                 " in programs that link them (mx8 bench gemm, the C ABI)"));
+      return unsupported(
+          str_cat("the linear backend ", options.preference.backend,
+                  " needs a GPU, and models run on CPUs only; on GPUs the kernels run"
+                  " in programs that link them (mx8 bench gemm, the C ABI)"));
     }
   }
   if (options.text) MX8_RETURN_IF_ERROR(open_text(folder, out));

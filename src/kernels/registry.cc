@@ -34,7 +34,8 @@ std::string refuse_quantising(const LinearProblem& p, const Preference& pref) {
   if (wants_quantised_activations(p, pref)) return "";
   return pref.activations == ActivationMode::kBf16
              ? "quantises activations, and --activations bf16 forbids it"
-             : "quantises activations, and the checkpoint does not ask for it (--activations fp8 does)";
+             : "quantises activations, and the checkpoint does not ask for it "
+               "(--activations fp8 does)";
 }
 
 std::string refuse_block_scaled(const DeviceCaps&, const LinearProblem& p, const Preference& pref) {
@@ -118,7 +119,8 @@ constexpr KernelInfo kSm90Fp8 = {
 constexpr KernelInfo kSm89Fp8 = {
     "sm89_fp8_gemm", Backend::kFp8Folded, LayoutId::kMmaFragment, ActLayout::kFp8TokenFragment,
     0, 254, false, kSm89, Unit::kSm89, kRan, refuse_fp8_folded};
-// BF16: the scale byte is the exponent of a multiplier (mma_fragment_map.h). FP16: see refuse_spread.
+// BF16: the scale byte is the exponent of a multiplier (mma_fragment_map.h). FP16: see
+// refuse_spread.
 constexpr KernelInfo kSm90Bf16 = {
     "sm90_mxfp8_gemm_bf16", Backend::kW8A16, LayoutId::kMmaFragment, ActLayout::kBf16,
     3, 134, false, kSm90, Unit::kSm90, kRan, refuse_w8a16<DType::kBF16>};
@@ -143,7 +145,7 @@ constexpr KernelInfo kAvx2 = {
 constexpr KernelInfo kScalar = {
     "scalar_mxfp8_linear", Backend::kCpuScalar, LayoutId::kRowMajor, ActLayout::kF32,
     0, 254, true, {}, Unit::kNone, kRan, refuse_cpu<CpuIsa::kScalar>};
-// BF16: 247 and above overflow; below 3 a weight is rounded to a multiple of BF16's smallest number.
+// BF16: 247 and above overflow; below 3 a weight is rounded to a multiple of the smallest BF16.
 constexpr KernelInfo kEmulationBf16 = {
     "emulated_mxfp8_gemm_bf16", Backend::kEmulation, LayoutId::kMmaFragment, ActLayout::kBf16,
     0, 246, false, kEvery, Unit::kEmulation, kRan, refuse_emulation<DType::kBF16>};

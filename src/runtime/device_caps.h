@@ -16,19 +16,19 @@ enum class DeviceKind : uint8_t { kCpu, kCuda };
 
 struct DeviceCaps {
   DeviceKind kind = DeviceKind::kCpu;
-  std::string name;           // for people
-  CpuIsa isa = CpuIsa::kScalar;  // CPU: the best row allowed
-  int ordinal = 0;            // GPU: its number, as CUDA counts
-  int sm = 0;                 // GPU: compute capability, 10 * major + minor (90, 103, 121)
-  int multiprocessors = 0;    // GPU
+  std::string name;                 // for people
+  CpuIsa isa = CpuIsa::kScalar;     // CPU: the best row allowed
+  int ordinal = 0;                  // GPU: its number, as CUDA counts
+  int sm = 0;                       // GPU: compute capability, 10 * major + minor (90, 103, 121)
+  int multiprocessors = 0;          // GPU
   int shared_memory_per_block = 0;  // GPU: bytes a block may opt in to
   uint64_t memory_bytes = 0;        // GPU
   std::string cublaslt_missing;     // GPU: why cuBLASLt cannot be opened, "" where it can
-  bool forced = false;        // made from a name, not read off a device
+  bool forced = false;              // made from a name, not read off a device
 };
 
-// This machine's CPU (its GPUs: cuda_device.h). MX8_ISA (scalar, avx2, avx512, amx) lowers the row; a row that the processor
-// lacks is an error.
+// This machine's CPU (its GPUs: cuda_device.h). MX8_ISA (scalar, avx2, avx512, amx) lowers the row;
+// a row that the processor lacks is an error.
 Result<DeviceCaps> detect_cpu_caps();
 
 // The record of a named device: cpu-scalar, cpu-avx2, cpu-avx512, cpu-amx, or smNN for a known
