@@ -10,8 +10,7 @@
 #include "kernels/cuda/quantize_mx_tokens.h"
 #include "kernels/cuda/quantize_tokens.h"
 #include "kernels/select.h"
-#include "pack/row_list.h"
-#include "pack/sm100_mx.h"
+#include "pack/sm100_weight.h"
 #include "runtime/cuda_device.h"
 #include "runtime/cuda_scope.h"
 
@@ -70,7 +69,7 @@ struct DeviceLinear::Impl {
 
   // Rows of the weight in memory: the block-scaled layout pads them to whole scale atoms.
   int64_t rows_in_memory() const {
-    return backend == Backend::kBlockScaled ? scale_atoms_rows(shape.packed_rows()) * kScaleAtomRows
+    return backend == Backend::kBlockScaled ? sm100_rows(shape.n, shape.order)
                                             : shape.row_blocks() * kFragmentRows;
   }
   bool quantises() const {
@@ -121,20 +120,9 @@ Result<void> DeviceLinear::Impl::pack_fragments(std::span<const QuantView> parts
 }
 
 Result<void> DeviceLinear::Impl::pack_block_scaled(std::span<const QuantView> parts) {
-  const std::vector<PackRow> rows = list_rows(parts, RowOrder::kPlain);
-  const int64_t packed = rows_in_memory(), blocks = shape.k / kMxBlock;
-  std::vector<uint8_t> codes(static_cast<size_t>(packed * shape.k));
-  std::vector<uint8_t> scales(static_cast<size_t>(packed * blocks), kScalePadding);
-  for (int64_t p = 0; p < shape.packed_rows(); ++p) {
-    const int64_t row = fragment_source_row(p, shape.n, shape.order);
-    if (row < 0) continue;
-    const auto* from = reinterpret_cast<const uint8_t*>(rows[row].codes);
-    std::copy(from, from + shape.k, codes.begin() + p * shape.k);
-    std::copy(rows[row].scales, rows[row].scales + blocks, scales.begin() + p * blocks);
-  }
-  const std::vector<uint8_t> atoms = pack_sf128x4(scales, packed, shape.k);
-  MX8_RETURN_IF_ERROR(memory.upload(0, codes.data(), codes.size()));
-  return memory.upload(scales_at, atoms.data(), atoms.size());
+  const Sm100Weight packed = pack_sm100_weight(parts, shape.order);
+  MX8_RETURN_IF_ERROR(memory.upload(0, packed.codes.data(), packed.codes.size()));
+  return memory.upload(scales_at, packed.scales.data(), packed.scales.size());
 }
 
 void DeviceLinear::Impl::place_workspace() {
