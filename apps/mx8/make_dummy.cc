@@ -78,9 +78,10 @@ Result<void> run(const DummyFlags& f) {
 
 VerbRunner add_make_dummy(CLI::App& app) {
   auto f = std::make_shared<DummyFlags>();
-  app.add_option("config", f->config,
-                 "Model folder, whose other files come along, or a config.json, with which only the "
-                 "tokenizer, templates and generation_config.json beside it do")
+  app.add_option(
+         "config", f->config,
+         "Model folder, whose other files come along, or a config.json, with which only the "
+         "tokenizer, templates and generation_config.json beside it do")
       ->required();
   app.add_option("out", f->out, "Folder to write")->required();
   app.add_option("--seed", f->seed, "Seed of the weights")->capture_default_str();

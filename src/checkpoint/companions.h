@@ -16,8 +16,8 @@ enum class Companions {
   kNamed,
 };
 
-// Copies those files of folder `from` into folder `to`. Files of the same name are replaced, folders
-// and links to nowhere are passed over.
+// Copies those files of folder `from` into folder `to`. Files of the same name are replaced,
+// folders and links to nowhere are passed over.
 Result<void> copy_companions(const std::string& from, const std::string& to,
                              Companions which = Companions::kAll);
 
