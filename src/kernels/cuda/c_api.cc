@@ -157,6 +157,8 @@ mx8_status mx8_gemm_create(const mx8_gemm_desc* desc, mx8_gemm** plan) {
   if (!shape.ok()) return fail(shape.error());
   if (plan == nullptr || d.max_m < 1)
     return fail(MX8_INVALID_ARGUMENT, "mx8_gemm_create: max_m must be at least 1");
+  const auto count = cuda_device_count();  // its reasons say more than cudaGetDevice's
+  if (!count.ok()) return fail(MX8_NO_DEVICE, count.error().message);
   int device = 0;
   const cudaError_t e = cudaGetDevice(&device);
   if (e != cudaSuccess) return fail("mx8_gemm_create", e);

@@ -112,6 +112,7 @@ TEST(CApi, APlanWithoutAGpuSaysSo) {
   mx8_gemm* plan = nullptr;
   EXPECT_EQ(mx8_gemm_create(&d, &plan), MX8_NO_DEVICE) << mx8_last_error();
   EXPECT_EQ(plan, nullptr);
+  EXPECT_TRUE(said("GPU")) << mx8_last_error();
 }
 
 }  // namespace
