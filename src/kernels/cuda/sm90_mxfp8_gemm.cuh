@@ -244,14 +244,13 @@ __device__ __forceinline__ void load_codes(uint32_t address, uint32_t (&v)[4]) {
                : "r"(address));
 }
 
-// The A operands of one wgmma group: kSteps steps of 32 bytes of tokens each, 32 K a group with
+// The A operands of one wgmma group: two steps of 32 bytes of tokens each, so 32 K a group with
 // 16-bit tokens and 64 K with E4M3. kAhead groups are decoded ahead of the one being issued.
 template <class C>
 struct Fragments {
-  static constexpr int kHalves = C::kAct == Act::kFp8 ? 2 : 1;
-  static constexpr int kSteps = C::kAct == Act::kFp8 ? kHalves : 2 * kHalves;
-  static constexpr int kGroups = C::kK / (32 * kHalves);  // in a stage
-  static constexpr int kAhead = kGroups / 2, kBuffers = kGroups;
+  static constexpr int kSteps = 2;
+  static constexpr int kGroups = C::kK / (C::kAct == Act::kFp8 ? 64 : 32);  // in a stage
+  static constexpr int kAhead = kGroups / 2;
   static_assert(kGroups == 2 || kGroups == 4);
   uint32_t a[C::kBlocks][kSteps][4];
 };
@@ -261,43 +260,39 @@ struct Fragments {
 // loaded by prepare().
 template <class C>
 struct GroupWeights {
-  static constexpr int kHalves = Fragments<C>::kHalves;
-  uint32_t codes[C::kBlocks][kHalves][4], scales[C::kBlocks];
+  uint32_t codes[C::kBlocks][4], scales[C::kBlocks];
 
   // `codes_at` and `scales_at`: this lane's part of the first record of a stage.
   __device__ __forceinline__ void fetch(uint32_t codes_at, uint32_t scales_at, int group) {
     if constexpr (C::kAct != Act::kFp8) {
-      const int kb = group * kHalves;
+      const int half = group & 1;
 #pragma unroll
       for (int b = 0; b < C::kBlocks; ++b) {
-        const uint32_t record = (b * C::kRecords + (kb >> 1)) * C::kRecord;
-#pragma unroll
-        for (int h = 0; h < kHalves; ++h)
-          load_codes(codes_at + record + ((kb + h) & 1) * 2048, codes[b][h]);
-        if ((kb & 1) == 0)  // one word holds the scales of both halves of a record
+        const uint32_t record = (b * C::kRecords + (group >> 1)) * C::kRecord;
+        load_codes(codes_at + record + half * 2048, codes[b]);
+        if (half == 0)  // one word holds the scales of both halves of a record
           asm volatile("ld.shared.u32 %0, [%1];" : "=r"(scales[b]) : "r"(scales_at + record));
       }
     }
   }
   __device__ __forceinline__ void prepare(uint32_t codes_at, int group, Fragments<C>& f) const {
 #pragma unroll
-    for (int b = 0; b < C::kBlocks; ++b)
+    for (int b = 0; b < C::kBlocks; ++b) {
+      if constexpr (C::kAct == Act::kFp8) {
 #pragma unroll
-      for (int h = 0; h < kHalves; ++h) {
-        if constexpr (C::kAct == Act::kFp8) {
-          load_codes(codes_at + (b * C::kRecords + group) * C::kRecord + h * 2048, f.a[b][h]);
-        } else {
-          const int half = (group * kHalves + h) & 1;
-          const uint32_t s0 = scale_pair<C::kAct>(scales[b], half),
-                         s1 = scale_pair<C::kAct>(scales[b], 2 + half);
-          const uint32_t(&v)[4] = codes[b][h];
-          uint32_t(&low)[4] = f.a[b][2 * h], (&high)[4] = f.a[b][2 * h + 1];
-          decode_word<C::kAct>(v[0], s0, low[0], low[2]);
-          decode_word<C::kAct>(v[1], s1, low[1], low[3]);
-          decode_word<C::kAct>(v[2], s0, high[0], high[2]);
-          decode_word<C::kAct>(v[3], s1, high[1], high[3]);
-        }
+        for (int step = 0; step < Fragments<C>::kSteps; ++step)
+          load_codes(codes_at + (b * C::kRecords + group) * C::kRecord + step * 2048, f.a[b][step]);
+      } else {
+        uint32_t(&low)[4] = f.a[b][0], (&high)[4] = f.a[b][1];
+        const int half = group & 1;
+        const uint32_t s0 = scale_pair<C::kAct>(scales[b], half),
+                       s1 = scale_pair<C::kAct>(scales[b], 2 + half);
+        decode_word<C::kAct>(codes[b][0], s0, low[0], low[2]);
+        decode_word<C::kAct>(codes[b][1], s1, low[1], low[3]);
+        decode_word<C::kAct>(codes[b][2], s0, high[0], high[2]);
+        decode_word<C::kAct>(codes[b][3], s1, high[1], high[3]);
       }
+    }
   }
 };
 
@@ -338,7 +333,7 @@ __device__ __forceinline__ void multiply_item(const Sm90GemmSmem<C>& sm, int wg,
   uint32_t codes0 = own + warp * 512 + lane * 16;
   uint32_t scales0 = own + kFragmentCodeBytes + (warp * 8 + (lane >> 2)) * 4;
   asm volatile("" : "+r"(codes0), "+r"(scales0));  // kept in registers, not computed anew each step
-  F fragments[F::kBuffers];
+  F fragments[F::kGroups];
   GroupWeights<C> words;
   uint32_t codes = codes0 + at.stage * C::kWeightBytes,
            scales = scales0 + at.stage * C::kWeightBytes;
@@ -365,7 +360,7 @@ __device__ __forceinline__ void multiply_item(const Sm90GemmSmem<C>& sm, int wg,
       // The wgmmas of the stage before have ended.
       if (group == F::kAhead - 1) mbar_arrive_lanes(previous_empty, lane, k != 0);
       words.prepare(decoded < F::kGroups ? codes : next_codes, decoded % F::kGroups,
-                    fragments[decoded % F::kBuffers]);
+                    fragments[decoded % F::kGroups]);
       words.fetch(fetched < F::kGroups ? codes : next_codes,
                   fetched < F::kGroups ? scales : next_scales, fetched % F::kGroups);
     }

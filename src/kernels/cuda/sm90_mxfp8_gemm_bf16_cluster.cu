@@ -5,16 +5,14 @@
 
 namespace mx8::cuda {
 namespace {
-template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, int kLight = 0,
-          int kWarpgroups = 2>
-using Cfg = Sm90GemmCfg<Act::kBf16, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
-    gemm_entry<Cfg<32, 1, 128, 8, true>>("128x32c"),
-    gemm_entry<Cfg<64, 1, 128, 6, true>>("128x64c"),
-    gemm_entry<Cfg<128, 1, 128, 4, true>>("128x128c"),
-    gemm_entry<Cfg<64, 2, 128, 4, true>>("256x64c"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 32, 1, 128, 8, true>>("128x32c"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 64, 1, 128, 6, true>>("128x64c"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 128, 1, 128, 4, true>>("128x128c"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 64, 2, 128, 4, true>>("256x64c"),
 };
+
 }  // namespace
 
 GemmEntries sm90_gemm_entries_bf16_cluster() { return kTable; }

@@ -5,18 +5,16 @@
 
 namespace mx8::cuda {
 namespace {
-template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, int kLight = 0,
-          int kWarpgroups = 2>
-using Cfg = Sm90GemmCfg<Act::kBf16, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
-    gemm_entry<Cfg<16, 1, 128, 4, true, 4, 1>>("64x16lc4"),
-    gemm_entry<Cfg<16, 1, 128, 8, true, 2, 1>>("64x16lc"),
-    gemm_entry<Cfg<32, 1, 128, 3, true, 4, 1>>("64x32lc4"),
-    gemm_entry<Cfg<32, 1, 128, 6, true, 2, 1>>("64x32lc"),
-    gemm_entry<Cfg<64, 1, 128, 4, true, 2, 1>>("64x64lc"),
-    gemm_entry<Cfg<128, 1, 64, 5, true, 2, 1>>("64x128lc"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 16, 1, 128, 4, true, 4, 1>>("64x16lc4"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 16, 1, 128, 8, true, 2, 1>>("64x16lc"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 32, 1, 128, 3, true, 4, 1>>("64x32lc4"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 32, 1, 128, 6, true, 2, 1>>("64x32lc"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 64, 1, 128, 4, true, 2, 1>>("64x64lc"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 128, 1, 64, 5, true, 2, 1>>("64x128lc"),
 };
+
 }  // namespace
 
 GemmEntries sm90_gemm_entries_bf16_light() { return kTable; }

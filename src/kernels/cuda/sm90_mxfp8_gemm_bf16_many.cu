@@ -5,15 +5,13 @@
 
 namespace mx8::cuda {
 namespace {
-template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, int kLight = 0,
-          int kWarpgroups = 2>
-using Cfg = Sm90GemmCfg<Act::kBf16, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
-    gemm_entry<Cfg<128, 1, 128, 4>>("128x128"),
-    gemm_entry<Cfg<128, 2, 64, 6>>("256x128"),
-    gemm_entry<Cfg<256, 1, 64, 5>>("128x256"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 128, 1, 128, 4>>("128x128"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 128, 2, 64, 6>>("256x128"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 256, 1, 64, 5>>("128x256"),
 };
+
 }  // namespace
 
 GemmEntries sm90_gemm_entries_bf16_many() { return kTable; }

@@ -5,15 +5,15 @@
 
 namespace mx8::cuda {
 namespace {
-template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, int kLight = 0,
-          int kWarpgroups = 2>
-using Cfg = Sm90GemmCfg<Act::kBf16, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
-    gemm_entry<Cfg<96, 1, 128, 5>>("128x96"),  gemm_entry<Cfg<160, 1, 64, 6>>("128x160"),
-    gemm_entry<Cfg<176, 1, 64, 6>>("128x176"), gemm_entry<Cfg<192, 1, 64, 6>>("128x192"),
-    gemm_entry<Cfg<208, 1, 64, 5>>("128x208"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 96, 1, 128, 5>>("128x96"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 160, 1, 64, 6>>("128x160"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 176, 1, 64, 6>>("128x176"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 192, 1, 64, 6>>("128x192"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 208, 1, 64, 5>>("128x208"),
 };
+
 }  // namespace
 
 GemmEntries sm90_gemm_entries_bf16_odd() { return kTable; }

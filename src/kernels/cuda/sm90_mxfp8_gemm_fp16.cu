@@ -5,17 +5,15 @@
 
 namespace mx8::cuda {
 namespace {
-template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, int kLight = 0,
-          int kWarpgroups = 2>
-using Cfg = Sm90GemmCfg<Act::kFp16, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
-    gemm_entry<Cfg<32, 2, 128, 5>>("256x32"),
-    gemm_entry<Cfg<64, 1, 128, 6>>("128x64"),
-    gemm_entry<Cfg<128, 1, 128, 4>>("128x128"),
-    gemm_entry<Cfg<256, 1, 64, 5>>("128x256"),
-    gemm_entry<Cfg<64, 1, 128, 4, true, 2, 1>>("64x64lc"),
+    gemm_entry<Sm90GemmCfg<Act::kFp16, 32, 2, 128, 5>>("256x32"),
+    gemm_entry<Sm90GemmCfg<Act::kFp16, 64, 1, 128, 6>>("128x64"),
+    gemm_entry<Sm90GemmCfg<Act::kFp16, 128, 1, 128, 4>>("128x128"),
+    gemm_entry<Sm90GemmCfg<Act::kFp16, 256, 1, 64, 5>>("128x256"),
+    gemm_entry<Sm90GemmCfg<Act::kFp16, 64, 1, 128, 4, true, 2, 1>>("64x64lc"),
 };
+
 }  // namespace
 
 GemmEntries sm90_gemm_entries_fp16() { return kTable; }

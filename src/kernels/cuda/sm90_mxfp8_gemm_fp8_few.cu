@@ -5,15 +5,13 @@
 
 namespace mx8::cuda {
 namespace {
-template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, int kLight = 0,
-          int kWarpgroups = 2>
-using Cfg = Sm90GemmCfg<Act::kFp8, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
-    gemm_entry<Cfg<32, 2, 128, 5>>("256x32"),
-    gemm_entry<Cfg<64, 1, 128, 8>>("128x64"),
-    gemm_entry<Cfg<64, 2, 128, 5>>("256x64"),
+    gemm_entry<Sm90GemmCfg<Act::kFp8, 32, 2, 128, 5>>("256x32"),
+    gemm_entry<Sm90GemmCfg<Act::kFp8, 64, 1, 128, 8>>("128x64"),
+    gemm_entry<Sm90GemmCfg<Act::kFp8, 64, 2, 128, 5>>("256x64"),
 };
+
 }  // namespace
 
 GemmEntries sm90_gemm_entries_fp8_few() { return kTable; }

@@ -5,15 +5,13 @@
 
 namespace mx8::cuda {
 namespace {
-template <int kTokens, int kBlocks, int kK, int kStages, bool kCluster = false, int kLight = 0,
-          int kWarpgroups = 2>
-using Cfg = Sm90GemmCfg<Act::kFp8, kTokens, kBlocks, kK, kStages, kCluster, kLight, kWarpgroups>;
 
 constexpr GemmEntry kTable[] = {
-    gemm_entry<Cfg<128, 1, 128, 6>>("128x128"),
-    gemm_entry<Cfg<128, 2, 128, 4>>("256x128"),
-    gemm_entry<Cfg<256, 1, 128, 4>>("128x256"),
+    gemm_entry<Sm90GemmCfg<Act::kFp8, 128, 1, 128, 6>>("128x128"),
+    gemm_entry<Sm90GemmCfg<Act::kFp8, 128, 2, 128, 4>>("256x128"),
+    gemm_entry<Sm90GemmCfg<Act::kFp8, 256, 1, 128, 4>>("128x256"),
 };
+
 }  // namespace
 
 GemmEntries sm90_gemm_entries_fp8_many() { return kTable; }

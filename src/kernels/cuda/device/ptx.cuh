@@ -25,8 +25,7 @@ __device__ __forceinline__ void pdl_wait() {
 #endif
 }
 
-// --- Shared memory by address
-// ---------------------------------------------------------------------
+// --- Shared memory by address ---
 __device__ __forceinline__ float4 shared_load_v4(uint32_t address) {
   float4 v;
   asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
