@@ -12,6 +12,7 @@ namespace {
 
 constexpr ShownShape kShapes[] = {
     {"linear 4096 x 4096", 4096, 4096, 0},
+    {"linear 5120 x 2048", 5120, 2048, 0},
     {"linear 576 x 1536", 576, 1536, 0},
     {"linear 8 x 64", 8, 64, 0},
     {"128 experts of 1536 x 2048", 1536, 2048, 128},
@@ -25,9 +26,10 @@ std::vector<ShownSelection::Slower> slower_than_bf16(const DeviceCaps& caps,
   std::vector<ShownSelection::Slower> out;
   if (plan.backend != Backend::kW8A16 && plan.backend != Backend::kFp8Folded) return out;
   for (int m : kShownTokens) {
-    const double ratio =
+    const double measured =
         cuda::measured_ratio_to_bf16(gemm_problem(caps, problem, plan.activations), m);
-    if (ratio > 0 && ratio < 1) out.push_back({m, std::round(ratio * 100) / 100});
+    const double ratio = std::round(measured * 100) / 100;  // as shown: 0.999 is not slower
+    if (measured > 0 && ratio < 1) out.push_back({m, ratio});
   }
   return out;
 }
