@@ -7,10 +7,9 @@
 // see the same clocks; those medians are what is reported. The result of every reported kernel is
 // checked against FP64.
 //
-//   mx8_gemm_bench [--mode bf16,fp8] [--m 1,8,...] [--shapes substring,...] [--json FILE] [--csv
-//   FILE]
-//                  [--peers DIR] [--finalists 3] [--rounds 9] [--layer 1]
-//                  [--custom 5120x256,...]
+//   mx8_gemm_bench [--mode bf16,fp8] [--m 1,8,...] [--shapes substring,...] [--custom 5120x256,...]
+//                  [--kernels substring,...] [--json FILE] [--csv FILE] [--peers DIR]
+//                  [--finalists 3] [--rounds 9] [--layer 1]
 //
 // --layer 1 times, for each shape and M, residual + RMSNorm + quantise + planned FP8 GEMM against
 // residual + RMSNorm + cuBLAS BF16 instead.
@@ -59,6 +58,7 @@ struct Options {
   std::string json, csv, peers = MX8_PEERS_DIR;
   int finalists = 3, rounds = 9;
   bool layer = false;
+  std::vector<std::string> kernels;         // only those whose names contain one of these
   std::vector<std::pair<int, int>> custom;  // N x K beside or instead of the table's shapes
 };
 
@@ -98,6 +98,8 @@ Options parse(int argc, char** argv) {
       for (const auto& shape : split_list(value))
         o.custom.emplace_back(std::atoi(shape.c_str()),
                               std::atoi(shape.c_str() + shape.find('x') + 1));
+    } else if (flag == "--kernels") {
+      o.kernels = split_list(value);
     } else if (flag == "--layer") {
       o.layer = value == "1";
     } else if (flag == "--rounds") {
@@ -281,8 +283,9 @@ bool tile_fits(const GemmVariant& v, int m) {
   if (m <= 16) return v.tile_tokens <= 32 && (m > 8 || v.tile_tokens == 16);
   if (m <= 64) return v.tile_tokens >= 32 && v.tile_tokens <= 2 * m && tiles <= 2;
   if (m <= 256) return v.tile_tokens >= 64 && waste <= 1.5 && tiles <= 4;
-  if (v.cluster_split && m > 1024) return false;
-  return v.tile_tokens >= 128 && (m <= 2048 || v.tile_rows * v.tile_tokens >= 32768);
+  if (v.splits == GemmSplits::kCluster && m > 1024) return false;
+  return v.tile_rows * v.tile_tokens >= 128 * 128 &&
+         (m <= 2048 || v.tile_rows * v.tile_tokens >= 32768);
 }
 
 std::vector<Candidate> gemm_candidates(const Problem& pr, Act act, int m, Context& c) {
@@ -293,18 +296,18 @@ std::vector<Candidate> gemm_candidates(const Problem& pr, Act act, int m, Contex
     const int tiles = (pr.shape.n + info.tile_rows - 1) / info.tile_rows *
                       ((m + info.tile_tokens - 1) / info.tile_tokens);
     std::vector<GemmConfig> configs;
-    if (info.cluster_split) {
-      const int slots = c.sms * info.ctas_per_sm;
+    const int slots = c.sms * info.ctas_per_sm;
+    if (info.splits == GemmSplits::kCluster) {
       for (int s = 1; s <= 8; ++s)
         if (pr.shape.k / info.tile_k >= 2 * s && (s == 1 || tiles * s <= slots * 5 / 4) &&
             tiles * s >= c.sms / 3)
           configs.push_back({v, GemmSplit::kCluster, s});
     } else {
-      const int slots = c.sms * info.ctas_per_sm;
-      if (tiles >= slots / 2) configs.push_back({v, GemmSplit::kWholeTiles, 1});
-      if (tiles % slots != 0) configs.push_back({v, GemmSplit::kStreamK, 1});
-      if (tiles % slots != 0 && tiles > slots && m <= 4096)
-        configs.push_back({v, GemmSplit::kStreamKOne, 1});
+      if (tiles >= slots / 2 || tiles >= c.sms * 3 / 4)
+        configs.push_back({v, GemmSplit::kWholeTiles, 1});
+      const bool cut = info.takes(GemmSplit::kStreamK) && tiles % slots != 0;
+      if (cut) configs.push_back({v, GemmSplit::kStreamK, 1});
+      if (cut && tiles > slots && m <= 4096) configs.push_back({v, GemmSplit::kStreamKOne, 1});
     }
     for (const GemmConfig& config : configs) {
       static const char* const kNames[] = {"whole", "streamk", "streamk1", "cluster"};
@@ -436,6 +439,12 @@ void run_cell(const Options& o, Context& c, const Problem& pr, int m, std::vecto
     std::vector<Candidate> all = stream_candidates(pr, act, m, c.sms);
     for (auto& g : gemm_candidates(pr, act, m, c)) all.push_back(std::move(g));
     if (act == Act::kBf16 && m >= 256) all.push_back(emulation_candidate(pr, m, c));
+    std::erase_if(all, [&](const Candidate& cand) {
+      return !o.kernels.empty() && std::none_of(o.kernels.begin(), o.kernels.end(), [&](auto& k) {
+        return cand.name.find(k) != std::string::npos;
+      });
+    });
+    if (all.empty()) continue;
     const double long_cell = 2.0 * m * pr.shape.n * pr.shape.k > 2e12 ? 3 : 10;
     for (Candidate& cand : all) {
       Replay r(c.stream, pr.copies,

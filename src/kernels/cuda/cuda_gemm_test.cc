@@ -252,15 +252,16 @@ std::vector<Way> ways(const Case& c, Workspace& ws, bool few = false) {
   for (int v = 0; v < gemm_variant_count(c.act); ++v) {
     const GemmVariant& info = gemm_variant(c.act, v);
     std::vector<GemmConfig> configs;
-    if (info.cluster_split) {
+    if (info.takes(GemmSplit::kCluster)) {
       for (int s : few ? std::vector<int>{2} : std::vector<int>{1, 2, 3, 8})
         if ((c.k + 127) / 128 * 128 / info.tile_k >= s)
           configs.push_back({v, GemmSplit::kCluster, s});
     } else {
-      configs = {{v, GemmSplit::kWholeTiles, 1},
-                 {v, GemmSplit::kStreamK, 1},
-                 {v, GemmSplit::kStreamKOne, 1}};
-      if (few) configs.resize(2);
+      configs.push_back({v, GemmSplit::kWholeTiles, 1});
+      if (info.takes(GemmSplit::kStreamK)) {
+        configs.push_back({v, GemmSplit::kStreamK, 1});
+        if (!few) configs.push_back({v, GemmSplit::kStreamKOne, 1});
+      }
     }
     for (const GemmConfig& config : configs)
       out.push_back({str_cat("gemm ", info.name, " split ", static_cast<int>(config.split), " ",
@@ -462,6 +463,8 @@ TEST_P(Acts, SanitizerCases) {
   // A tile that reaches beyond the last block of rows, where bias and scales end.
   check_everywhere({.n = 60, .k = 256, .m = 33, .act = GetParam(), .out = Out::kFp32, .bias = true},
                    ws, true);
+  // Rings that go round more than once.
+  check_everywhere({.n = 70, .k = 1600, .m = 17, .act = GetParam()}, ws, true);
 }
 
 TEST_P(Acts, NoTokensAtAll) {
@@ -548,7 +551,9 @@ TEST(CudaGemm, ScalesAtBothEnds) {
     p.k = k;
     p.row_blocks = 1, p.k_records = 2, p.out = Out::kFp32;
     y.fill(0xFF);
-    MX8_CUDA_OK(launch_sm90_mxfp8_stream(Act::kBf16, p, {4, 1}, nullptr, false));
+    int wide = 0;
+    while (stream_variant(Act::kBf16, wide).max_tokens < m) ++wide;
+    MX8_CUDA_OK(launch_sm90_mxfp8_stream(Act::kBf16, p, {wide, 1}, nullptr, false));
     const auto got = y.download();
     ReferenceInput in;
     in.codes = dc.get(), in.scales = ds.get(), in.x = x.get(), in.ldx = k, in.rows = n, in.k = k;

@@ -65,8 +65,7 @@ Result<GemmLaunch> look_up(const GemmProblem& problem, const GemmBucket& bucket)
   } else if (c.family == GemmChoice::Family::kGemm) {
     index = find_instance(act, c.instance, gemm_variant_count, gemm_variant);
     l.gemm = {index, static_cast<GemmSplit>(c.split), c.parts};
-    if (index >= 0 &&
-        gemm_variant(act, index).cluster_split != (l.gemm.split == GemmSplit::kCluster))
+    if (index >= 0 && !gemm_variant(act, index).takes(l.gemm.split))
       return invalid_argument(str_cat(c.name(), " does not exist"));
     const int64_t steps =
         index < 0 ? c.parts

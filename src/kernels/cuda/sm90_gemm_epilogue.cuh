@@ -1,11 +1,13 @@
 // Epilogue of one consumer warpgroup: accumulators -> scales, bias, SiLU-mul, residual -> Y.
 //
 // The accumulator of wgmma is transposed for us (rows are features, columns tokens). Chunks of
-// tokens go through a staging buffer in the 128-byte swizzle of TMA: stmatrix.trans in, then one
-// tensor store a 64-feature block, which runs while the next chunk and the next tile are worked on.
-// What TMA cannot do (rows of Y not 16-byte aligned, SiLU-mul, a token count read on the device)
-// leaves by 16-byte or 2-byte stores. Lost: one 1-D bulk copy a token (128 bytes each: 20-25 %
-// slower over all of M >= 1024).
+// tokens, as large as shared memory allows, go through a staging buffer in the 128-byte swizzle of
+// TMA: stmatrix.trans in, then tensor stores of 16 or 32 tokens x 64 features, which run while the
+// next chunk and the next tile are worked on. What TMA cannot do (rows of Y not 16-byte aligned,
+// SiLU-mul, a token count read on the device) leaves by 16-byte or 2-byte stores. Every chunk costs
+// two barriers and a fence, 300 cycles: 128 tokens at once take 1300 cycles, in four chunks 2050.
+// Lost: one 1-D bulk copy a token (128 bytes each: 20-25 % slower over all of M >= 1024); four
+// small buffers instead of two (no effect).
 #pragma once
 
 #include "kernels/cuda/device/output.cuh"
@@ -13,29 +15,34 @@
 
 namespace mx8::cuda {
 
-// Staging of one warpgroup: two buffers of kBlocks x [kChunk tokens][64 features], the 16-byte
-// pieces of a token at piece ^ (token & 7).
-template <int kBlocks, int kChunk>
+// Staging of one warpgroup of kBlocks x 64 features: kBuffers chunks of tokens. Tensor stores take
+// kBox tokens of a block.
+template <int kBlocks, int kTokens, int kRoom>
 struct EpilogueStage {
+  static constexpr int kToken = kBlocks * 128;  // bytes
+  static constexpr int kBox = kTokens % 32 == 0 && kRoom >= 64 * kToken ? 32 : 16;
+  // All tokens at once if they fit, else two buffers of as many as do.
+  static constexpr int kBuffers = kTokens * kToken <= kRoom ? 1 : 2;
+  static constexpr int kChunk = kBuffers == 1 ? kTokens : kRoom / (2 * kToken) / kBox * kBox;
+  static_assert(kChunk >= kBox);
   static constexpr int kBlock = kChunk * 128;
   static constexpr int kBuffer = kBlocks * kBlock;
-  static constexpr int kBytes = 2 * kBuffer;
-  // Shared address of 16-byte piece `piece` (0..7) of block `block` for a token of the chunk.
+  static constexpr int kBytes = kBuffers * kBuffer;
+  // Shared address of 16-byte piece `piece` (0..7) of block `block` for a token of the chunk, in
+  // the 128-byte swizzle of TMA.
   static __device__ __forceinline__ uint32_t at(uint32_t buffer, int block, int token, int piece) {
     return buffer + block * kBlock + token * 128 + ((piece ^ (token & 7)) * 16);
   }
 };
 
-template <Act kAct, int kBlocks, int kTokens, int kChunk>
+template <Act kAct, int kBlocks, int kTokens, class Stage>
 struct Epilogue {
-  using Stage = EpilogueStage<kBlocks, kChunk>;
+  static constexpr int kChunk = Stage::kChunk;
   static constexpr Out kPlainOut = kAct == Act::kFp16 ? Out::kFp16 : Out::kBf16;
-  // Scales behind the staging buffers: kTokens, then kBlocks x 64 rows.
-  static constexpr int kScaleBytes = kAct == Act::kBf16 ? 0 : (kTokens + kBlocks * 64) * 4;
   const GemmParams& p;
   uint32_t stage, scales;  // shared addresses of this warpgroup's staging and scales
   int barrier;             // named barrier of this warpgroup
-  int thread;              // 0..127
+  int thread, lane, warp;  // 0..127, its lane and warp
   int buffer = 0;
 
   int tokens;                        // of the whole problem
@@ -50,6 +57,8 @@ struct Epilogue {
         scales(scale_address),
         barrier(barrier_id),
         thread(thread_in_group),
+        lane(thread_in_group & 31),
+        warp(thread_in_group >> 5),
         tokens(token_count),
         y_map(map) {
     y_vectors = (p.ldy & 7) == 0 && (reinterpret_cast<uintptr_t>(p.y) & 15) == 0;
@@ -61,10 +70,11 @@ struct Epilogue {
   __device__ __forceinline__ int pieces() const { return p.silu_mul ? 4 : 8; }
 
   // Residual of a chunk into the staging buffer, in the place its outputs will take.
-  __device__ __forceinline__ void load_residual(uint32_t buf, int token0, int feature0) const {
+  __device__ __forceinline__ void load_residual(uint32_t buf, int token0, int count,
+                                                int feature0) const {
     const auto* r = static_cast<const uint16_t*>(p.residual);
     const int per_token = kBlocks * pieces();
-    for (int i = thread; i < kChunk * per_token; i += 128) {
+    for (int i = thread; i < count * per_token; i += 128) {
       const int t = i / per_token, piece = i - t * per_token, f = feature0 + piece * 8;
       const int64_t at = static_cast<int64_t>(token0 + t) * p.ld_residual + f;
       uint32_t w[4] = {0, 0, 0, 0};
@@ -85,14 +95,18 @@ struct Epilogue {
     }
   }
 
-  // A finished chunk from the staging buffer to Y.
-  __device__ __forceinline__ void store_chunk(uint32_t buf, int token0, int feature0) const {
-    if (y_map) {
-      if (thread == 0) {
+  // A finished chunk of `count` tokens from the staging buffer to Y.
+  template <bool kPlain>
+  __device__ __forceinline__ void store_chunk(uint32_t buf, int token0, int count,
+                                              int feature0) const {
+    if (kPlain || y_map) {
+      if (lane == 0) {  // of each warp: a copy costs its thread 50 cycles
 #pragma unroll
-        for (int b = 0; b < kBlocks; ++b)
-          if (feature0 + b * 64 < p.n)
-            tma_store_2d(y_map, buf + b * Stage::kBlock, feature0 + b * 64, token0);
+        for (int i = 0; i < kBlocks * kChunk / Stage::kBox; ++i) {
+          const int b = i % kBlocks, t = i / kBlocks * Stage::kBox;
+          if (i % 4 == warp && feature0 + b * 64 < p.n && t < count && token0 + t < tokens)
+            tma_store_2d(y_map, buf + b * Stage::kBlock + t * 128, feature0 + b * 64, token0 + t);
+        }
         bulk_commit();
       }
       return;
@@ -100,7 +114,7 @@ struct Epilogue {
     auto* y = static_cast<uint16_t*>(p.y);
     const int per_token = kBlocks * pieces();
 #pragma unroll 2
-    for (int i = thread; i < kChunk * per_token; i += 128) {
+    for (int i = thread; i < count * per_token; i += 128) {
       const int t = i / per_token, piece = i - t * per_token, f = feature0 + piece * 8;
       if (token0 + t >= tokens || f >= p.n) continue;
       uint32_t w[4];
@@ -121,15 +135,14 @@ struct Epilogue {
 
   // The buffer for the next chunk, free of earlier tensor stores and loads.
   __device__ __forceinline__ uint32_t next_buffer() {
-    buffer ^= 1;
-    if (y_map && thread == 0) bulk_wait_read<1>();
+    if constexpr (Stage::kBuffers == 2) buffer ^= 1;
+    if (y_map && lane == 0) bulk_wait_read<Stage::kBuffers - 1>();
     named_barrier(barrier, 128);
     return stage + buffer * Stage::kBuffer;
   }
 
   __device__ __forceinline__ void write_fp32(const float (&acc)[kBlocks][kTokens / 2], int row0,
                                              int token0) {
-    const int lane = thread & 31, warp = thread >> 5;
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       if (row0 / 64 + b >= p.row_blocks) continue;  // bias and scales end with the blocks
@@ -145,18 +158,21 @@ struct Epilogue {
     }
   }
 
-  // Scales of the tile to shared memory; called before its main loop, read after the first barrier
-  // of its epilogue, so that the loads cost nothing.
+  // Requests the scales of the tile, before its main loop: to shared memory, so that nobody waits
+  // for them until write() does.
   __device__ __forceinline__ void stage_scales(int row0, int token0) const {
-    if constexpr (kAct != Act::kBf16)
+    if constexpr (kAct != Act::kBf16) {
+      cp_async_wait_all();  // of a tile that was handed over
+      const int rows = p.row_blocks * 64;
       for (int r = thread; r < kBlocks * 64; r += 128)
-        put_scale(kTokens + r, row0 + r < p.row_blocks * 64 ? p.row_scale[row0 + r] : 0.f);
+        request_scale(kTokens + r, p.row_scale, row0 + r, rows);
+    }
     if constexpr (kAct == Act::kFp8)
       for (int t = thread; t < kTokens; t += 128)
-        put_scale(t, token0 + t < tokens ? p.token_scale[token0 + t] : 0.f);
+        request_scale(t, p.token_scale, token0 + t, tokens);
   }
-  __device__ __forceinline__ void put_scale(int i, float v) const {
-    asm volatile("st.shared.f32 [%0], %1;" ::"r"(scales + 4 * i), "f"(v) : "memory");
+  __device__ __forceinline__ void request_scale(int to, const float* from, int i, int end) const {
+    cp_async_4(scales + 4 * to, from + (i < end ? i : 0), i < end ? 4 : 0);
   }
   __device__ __forceinline__ float row_scale(int row) const {
     float v;
@@ -173,13 +189,12 @@ struct Epilogue {
 
   // The common case, kept short so that it stays in the instruction cache: no bias, SiLU-mul or
   // residual, Y of the activations' element type, tensor stores.
-  __device__ __forceinline__ bool is_plain() const {
-    return y_map && !p.bias && !p.silu_mul && !p.residual && p.out == kPlainOut;
-  }
+  __device__ __forceinline__ bool is_plain() const { return y_map && plain_outputs(p, kPlainOut); }
 
   // row0: first packed row of this warpgroup; acc rows are kBlocks blocks of 64.
   __device__ __forceinline__ void write(const float (&acc)[kBlocks][kTokens / 2], int row0,
                                         int token0) {
+    if constexpr (kAct != Act::kBf16) cp_async_wait_all();
     if (is_plain())
       write_chunks<true>(acc, row0, token0);
     else if (p.out == Out::kFp32)
@@ -191,12 +206,13 @@ struct Epilogue {
   template <bool kPlain>
   __device__ __forceinline__ void write_chunks(const float (&acc)[kBlocks][kTokens / 2], int row0,
                                                int token0) {
-    const int lane = thread & 31, warp = thread >> 5;
     float rows[kBlocks][2], bias[kBlocks][2] = {};
     const int feature0 = !kPlain && p.silu_mul ? row0 / 2 : row0;
 #pragma unroll
-    for (int chunk = 0; chunk < kTokens / kChunk; ++chunk) {
+    for (int chunk = 0; chunk * kChunk < kTokens; ++chunk) {
       const int t0 = token0 + chunk * kChunk;
+      constexpr int kLast = (kTokens - 1) / kChunk;
+      const int count = chunk == kLast ? kTokens - kLast * kChunk : kChunk;
       if (t0 >= tokens) continue;
       const uint32_t buf = next_buffer();
       if (chunk == 0) {
@@ -211,11 +227,11 @@ struct Epilogue {
           }
       }
       if (!kPlain && p.residual) {
-        load_residual(buf, t0, feature0);
+        load_residual(buf, t0, count, feature0);
         named_barrier(barrier, 128);
       }
 #pragma unroll
-      for (int j = 0; j < kChunk / 16; ++j) {
+      for (int j = 0; j < count / 16; ++j) {
         const int i0 = chunk * (kChunk / 8) + 2 * j;  // first of two groups of 8 tokens
         float2 ts[2] = {};
         if constexpr (kAct == Act::kFp8) {
@@ -241,9 +257,9 @@ struct Epilogue {
             put_rows<kPlain>(Stage::at(buf, b, token + (lane >> 4) * 8, warp * 2 + half), v);
         }
       }
-      if (y_map) fence_proxy_async();
+      if (kPlain || y_map) fence_proxy_async();
       named_barrier(barrier, 128);
-      store_chunk(buf, t0, feature0);
+      store_chunk<kPlain>(buf, t0, count, feature0);
     }
   }
 
@@ -287,7 +303,7 @@ struct Epilogue {
 
   // Before the CTA ends: nothing may still read its shared memory.
   __device__ __forceinline__ void drain() const {
-    if (y_map && thread == 0) bulk_wait_read<0>();
+    if (y_map && lane == 0) bulk_wait_read<0>();
   }
 };
 

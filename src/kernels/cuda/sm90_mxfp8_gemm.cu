@@ -41,10 +41,10 @@ cudaError_t launch_sm90_mxfp8_gemm(Act act, const GemmParams& p, const GemmConfi
   if (config.variant < 0 || config.variant >= gemm_variant_count(act)) return cudaErrorInvalidValue;
   if (p.m == 0 || p.n == 0) return cudaSuccess;
   const GemmEntry& e = entries(act)[config.variant];
-  const bool cluster = config.split == GemmSplit::kCluster;
-  if (cluster != e.info.cluster_split ||
-      (cluster && (config.cluster < 1 || config.cluster > 8 ||
-                   config.cluster * e.info.tile_k > p.k_records * 64)) ||
+  if (!e.info.takes(config.split) ||
+      (config.split == GemmSplit::kCluster &&
+       (config.cluster < 1 || config.cluster > 8 ||
+        config.cluster * e.info.tile_k > p.k_records * 64)) ||
       sms * sizeof(int) > gemm_flag_bytes())
     return cudaErrorInvalidValue;
   return e.launch(p, config, sms, workspace, stream, pdl);

@@ -18,7 +18,8 @@
 //   which gets them through its ring) or a cluster that shares the K of one tile and exchanges
 //   its sums through distributed shared memory. Weights are requested before
 //   griddepcontrol.wait. Outputs leave by tensor stores that overlap the next tile
-//   (sm90_gemm_epilogue.cuh). Light instances (no setmaxnreg) run several to an SM.
+//   (sm90_gemm_epilogue.cuh). Light instances (no setmaxnreg) run several to an SM. Every lane
+//   gives a stage back itself: one for its warp is no faster, and racecheck cannot follow it.
 // A tile of 128 rows x T tokens, in cycles a 64 K of one SM
 //   Tensor cores 4 T, L2 into shared memory (128 T + 8448) / 60, decoding 130 to 170. Measured:
 //   T = 256 1026, T = 192 771, T = 128 557, T = 64 430 (the copies).
@@ -31,7 +32,10 @@
 //   the wide BF16 tiles (no effect); stream-K above M = 512 where whole tiles fill the waves (the
 //   skew of the CTAs destroys the shared K window in L2); every CTA of a stream-K tile adding its
 //   share of the tokens (20 % slower: all parts cross L2 twice); reading a cluster's sums with
-//   ld.shared::cluster (9 bytes a cycle).
+//   ld.shared::cluster (9 bytes a cycle); two stages of weights before the wait and the others with
+//   the tokens (3 % slower at M = 128); 256 x 80 tiles in BF16 (decoding binds: 980
+//   cycles for 640); 192 rows in three warpgroups (512 threads leave a wgmma of 256 tokens too few
+//   registers).
 // ptxas
 //   Accumulators are never zeroed by moves (C7515): the first wgmma of an item overwrites them.
 //   No branch between two wgmma groups (C7513). The build fails on any C75xx.
@@ -69,8 +73,10 @@ struct Sm90GemmCfg {
   static constexpr int kConsumers = 128 * kWarpgroups;
   static constexpr int kThreads = kConsumers + (kLight ? 64 : 128);
   static constexpr int kCtasPerSm = kLight ? kLight_ : 1;
-  // setmaxnreg: 128 * producer + 256 * consumer <= 65536.
-  static constexpr int kProducerRegs = 56, kConsumerRegs = 224;
+  // setmaxnreg: 128 * producer + kConsumers * consumer <= 65536.
+  static constexpr bool kMostAccumulators = kBlocks * kTokens > 256;  // 160 or 176 a thread
+  static constexpr int kProducerRegs = kMostAccumulators ? 40 : 56;
+  static constexpr int kConsumerRegs = kMostAccumulators ? 232 : 224;
 
   static constexpr int kRows = 64 * kBlocks * kWarpgroups;
   static constexpr int kRowBlocks = kBlocks * kWarpgroups;
@@ -80,24 +86,30 @@ struct Sm90GemmCfg {
   static constexpr int kPanels = kK / kPanelK, kPanelBytes = kTokens * 128;
   static constexpr int kTokenBytes = kPanels * kPanelBytes;
   static constexpr int kWeightBytes = kRowBlocks * kRecords * kRecord;
-  static constexpr int kChunk = kBlocks == 1 && !kLight && kTokens % 32 == 0 ? 32 : 16;
-  using Stage = EpilogueStage<kBlocks, kChunk>;
   static constexpr int kRing = kStages * (kTokenBytes + kWeightBytes);
-  using Writer = Epilogue<kAct, kBlocks, kTokens, kChunk>;
-  // The cluster form lays its FP32 tile over the drained ring and stores from there.
-  static constexpr int kStageBytes = kClusterSplit ? 0 : kWarpgroups * Stage::kBytes;
-  static constexpr int kScaleBytes = kClusterSplit ? 0 : kWarpgroups * Writer::kScaleBytes;
-  static constexpr int kSmem = kRing + kStageBytes + kScaleBytes + 16 * kStages + 8 + 1024;
-  static constexpr int kSumStride = kRows + 4;  // cluster form, floats between tokens: no conflicts
+  static constexpr int kBarrierBytes = 16 * kStages + 8;
+  static constexpr int kScaleBytes =
+      kClusterSplit || kAct == Act::kBf16 ? 0 : kWarpgroups * (kTokens + kBlocks * 64) * 4;
   // 228 KB an SM, of which each CTA costs 1 KB more than it asks for.
-  static_assert(kSmem <= 233472 / kCtasPerSm - 1024);
+  static constexpr int kMostSmem = 233472 / kCtasPerSm - 1024;
+  // The cluster form lays its FP32 tile over the drained ring and stores from there.
+  using Stage = EpilogueStage<kBlocks, kTokens,
+                              kClusterSplit ? kTokens * kBlocks * 128
+                                            : (kMostSmem - kRing - kBarrierBytes - kScaleBytes) /
+                                                  kWarpgroups>;
+  using Writer = Epilogue<kAct, kBlocks, kTokens, Stage>;
+  static constexpr int kStageBytes = kClusterSplit ? 0 : kWarpgroups * Stage::kBytes;
+  static constexpr int kSmem = kRing + kStageBytes + kScaleBytes + kBarrierBytes;
+  static constexpr int kSumStride = kRows + 4;  // cluster form, floats between tokens: no conflicts
+  static_assert(kSmem <= kMostSmem);
   // Two copies of the sums, the rounding of shares, and what a thread's second token reads beyond.
   static_assert(!kClusterSplit ||
                 (2 * kTokens + 7 + kConsumers * 8 / kRows) * kSumStride * 4 <= kRing);
   // The next stage is awaited before the last one is given back.
   static_assert(kStages >= 3);
-  static_assert(kRows * kTokens <= kPartialFloats);
-  static_assert(kTokens % kChunk == 0);
+  // Stream-K needs a slot of the workspace a CTA.
+  static constexpr bool kStreamK =
+      !kClusterSplit && kCtasPerSm == 1 && kRows * kTokens <= kPartialFloats;
   // Stream-K sums come in through the ring: a group of 4 accumulators a thread at a time,
   // kSumGroups of them a stage.
   static constexpr int kAccGroups = kBlocks * kTokens / 8, kGroupBytes = kConsumers * 16;
@@ -107,15 +119,15 @@ struct Sm90GemmCfg {
     return groups;
   }
   static constexpr int kSumGroups = sum_groups();
-  static_assert(kClusterSplit || (kCtasPerSm == 1 && kGroupBytes <= kTokenBytes));
+  static_assert(!kStreamK || kGroupBytes <= kTokenBytes);
 };
 
 template <class C>
 struct Sm90GemmSmem {
   uint32_t tokens, stage, weights, scales, full, empty, done;
   __device__ __forceinline__ explicit Sm90GemmSmem(uint32_t raw) {
-    tokens = (raw + 1023) & ~1023u;
-    stage = tokens + C::kStages * C::kTokenBytes;  // a multiple of 1024, as the swizzle wants
+    tokens = raw;                                  // a multiple of 1024, as the swizzle wants
+    stage = tokens + C::kStages * C::kTokenBytes;  // so is this
     weights = stage + C::kStageBytes;
     scales = weights + C::kStages * C::kWeightBytes;
     full = scales + C::kScaleBytes;
@@ -128,6 +140,13 @@ struct Sm90GemmSmem {
 template <class C>
 struct RingPosition {
   int stage = 0, parity = 0;
+  // For a producer that has filled `filled` stages, all of them counted as kStages.
+  __device__ __forceinline__ void wait_free(const Sm90GemmSmem<C>& sm, int& filled) const {
+    if (filled == C::kStages)
+      mbar_wait(sm.empty + 8 * stage, parity ^ 1);
+    else
+      ++filled;
+  }
   __device__ __forceinline__ RingPosition next() const {
     const bool wraps = stage + 1 == C::kStages;
     return {wraps ? 0 : stage + 1, wraps ? parity ^ 1 : parity};
@@ -152,10 +171,7 @@ __device__ __forceinline__ void produce_parts(const Sm90GemmArgs& a, const Sm90G
 #pragma unroll 1
     for (int g = 0; g < C::kAccGroups; g += C::kSumGroups, part += kBytes / 4, at = at.next()) {
       const uint32_t full = sm.full + 8 * at.stage;
-      if (filled == C::kStages)
-        mbar_wait(sm.empty + 8 * at.stage, at.parity ^ 1);
-      else
-        ++filled;
+      at.wait_free(sm, filled);
       mbar_arrive_expect(full, kBytes);
       bulk_load(sm.tokens + at.stage * C::kTokenBytes, part, kBytes, full, l2_policy_evict_first());
       mbar_arrive(full);  // for the producer of tokens, which has ended
@@ -188,16 +204,13 @@ __device__ __forceinline__ void produce_weights(const Sm90GemmArgs& a, const Sm9
 #pragma unroll 1
     for (int k = item.k0; k < item.k1; ++k, at = at.next(), from += kBytes) {
       const uint32_t full = sm.full + 8 * at.stage, to = sm.weights + at.stage * C::kWeightBytes;
-      if (filled == C::kStages)
-        mbar_wait(sm.empty + 8 * at.stage, at.parity ^ 1);
-      else
-        ++filled;
+      at.wait_free(sm, filled);
       mbar_arrive_expect(full, blocks * kBytes);
 #pragma unroll
       for (int b = 0; b < C::kRowBlocks; ++b)
         if (b < blocks) bulk_load(to + b * kBytes, from + b * block_stride, kBytes, full, policy);
     }
-    if constexpr (!C::kClusterSplit)
+    if constexpr (C::kStreamK)
       if (item.k0 == 0 && item.k1 < a.schedule.k_steps)
         produce_parts<C>(a, sm, items, item, at, filled);
   }
@@ -225,10 +238,7 @@ __device__ __forceinline__ void produce_tokens(const CUtensorMap* x_map, const S
 #pragma unroll 1
     for (int k = item.k0; k < item.k1; ++k, at = at.next()) {
       const uint32_t full = sm.full + 8 * at.stage, to = sm.tokens + at.stage * C::kTokenBytes;
-      if (filled == C::kStages)
-        mbar_wait(sm.empty + 8 * at.stage, at.parity ^ 1);
-      else
-        ++filled;
+      at.wait_free(sm, filled);
       mbar_arrive_expect(full, C::kTokenBytes);
 #pragma unroll
       for (int panel = 0; panel < C::kPanels; ++panel)
@@ -248,9 +258,10 @@ __device__ __forceinline__ void load_codes(uint32_t address, uint32_t (&v)[4]) {
 // 16-bit tokens and 64 K with E4M3. kAhead groups are decoded ahead of the one being issued.
 template <class C>
 struct Fragments {
-  static constexpr int kSteps = 2;
-  static constexpr int kGroups = C::kK / (C::kAct == Act::kFp8 ? 64 : 32);  // in a stage
-  static constexpr int kAhead = kGroups / 2;
+  // One step where the accumulators leave no registers for more.
+  static constexpr int kSteps = C::kMostAccumulators ? 1 : 2;
+  static constexpr int kGroups = C::kK / ((C::kAct == Act::kFp8 ? 32 : 16) * kSteps);  // in a stage
+  static constexpr int kAhead = kSteps == 1 ? 1 : kGroups / 2;
   static_assert(kGroups == 2 || kGroups == 4);
   uint32_t a[C::kBlocks][kSteps][4];
 };
@@ -280,8 +291,11 @@ struct GroupWeights {
     for (int b = 0; b < C::kBlocks; ++b) {
       if constexpr (C::kAct == Act::kFp8) {
 #pragma unroll
-        for (int step = 0; step < Fragments<C>::kSteps; ++step)
-          load_codes(codes_at + (b * C::kRecords + group) * C::kRecord + step * 2048, f.a[b][step]);
+        for (int step = 0; step < Fragments<C>::kSteps; ++step) {
+          const int half = group * Fragments<C>::kSteps + step;
+          load_codes(codes_at + (b * C::kRecords + (half >> 1)) * C::kRecord + (half & 1) * 2048,
+                     f.a[b][step]);
+        }
       } else {
         uint32_t(&low)[4] = f.a[b][0], (&high)[4] = f.a[b][1];
         const int half = group & 1;
@@ -349,8 +363,11 @@ __device__ __forceinline__ void multiply_item(const Sm90GemmSmem<C>& sm, int wg,
   for (int k = 0; k < steps; ++k) {
     const uint64_t tokens = uniform_descriptor(sm.tokens + at.stage * C::kTokenBytes);
     const RingPosition<C> next = at.next();
-    const uint32_t next_codes = codes0 + next.stage * C::kWeightBytes,
-                   next_scales = scales0 + next.stage * C::kWeightBytes;
+    // The last step has no next one: it fetches its own words once more. (In the cluster form
+    // nothing is filled after the one item.)
+    const int next_stage = C::kClusterSplit || k + 1 < steps ? next.stage : at.stage;
+    const uint32_t next_codes = codes0 + next_stage * C::kWeightBytes,
+                   next_scales = scales0 + next_stage * C::kWeightBytes;
 #pragma unroll
     for (int group = 0; group < F::kGroups; ++group) {
       const int decoded = group + F::kAhead, fetched = decoded + 1;
@@ -358,7 +375,7 @@ __device__ __forceinline__ void multiply_item(const Sm90GemmSmem<C>& sm, int wg,
       if (fetched == F::kGroups) mbar_wait_if(sm.full + 8 * next.stage, next.parity, k + 1 < steps);
       wgmma_wait<F::kAhead>();
       // The wgmmas of the stage before have ended.
-      if (group == F::kAhead - 1) mbar_arrive_lanes(previous_empty, lane, k != 0);
+      if (group == F::kAhead - 1) mbar_arrive_if(previous_empty, k != 0);
       words.prepare(decoded < F::kGroups ? codes : next_codes, decoded % F::kGroups,
                     fragments[decoded % F::kGroups]);
       words.fetch(fetched < F::kGroups ? codes : next_codes,
@@ -370,7 +387,7 @@ __device__ __forceinline__ void multiply_item(const Sm90GemmSmem<C>& sm, int wg,
     scales = next_scales;
   }
   wgmma_wait<0>();
-  mbar_arrive_lanes(previous_empty, lane, 1);
+  mbar_arrive(previous_empty);
 }
 
 // Stream-K: lays this CTA's part of a tile into its slot of the workspace for the CTA that has the
@@ -411,8 +428,7 @@ __device__ __forceinline__ void collect(const Sm90GemmArgs& a, const Sm90GemmSme
       float* sum = acc[g / (C::kTokens / 8)] + 4 * (g % (C::kTokens / 8));
       sum[0] += v.x, sum[1] += v.y, sum[2] += v.z, sum[3] += v.w;
       if ((g + 1) % C::kSumGroups == 0) {
-        __syncwarp();  // one lane speaks for all
-        mbar_arrive_lanes(sm.empty + 8 * at.stage, thread & 31, 1);
+        mbar_arrive(sm.empty + 8 * at.stage);
         at = at.next();
       }
     }
@@ -479,8 +495,8 @@ __device__ __forceinline__ void cluster_finish(const Sm90GemmArgs& a, const Gemm
   const Sums sums(sm.tokens, a.schedule.cluster);
   const int token0 = item.token_tile * C::kTokens + sums.first(sums.rank);
   const int count = min(sums.first(sums.rank + 1) - sums.first(sums.rank), tokens - token0);
-  const bool plain = p.out == kOut && !p.bias && !p.silu_mul && !p.residual && (p.n & 7) == 0 &&
-                     (p.ldy & 7) == 0 && (reinterpret_cast<uintptr_t>(p.y) & 15) == 0;
+  const bool plain = plain_outputs(p, kOut) && (p.n & 7) == 0 && (p.ldy & 7) == 0 &&
+                     (reinterpret_cast<uintptr_t>(p.y) & 15) == 0;
   // Plain: eight neighbouring rows, the same ones for all tokens of a thread.
   const int plain_row = first % kUnits * 8, plain_packed = item.row_tile * C::kRows + plain_row;
   float scales[8];
@@ -555,9 +571,9 @@ __device__ __forceinline__ void consume(const CUtensorMap* y_map, const Sm90Gemm
   GemmItem item;
   bool more = first_item(p, items, item);
   const int tokens = items.tokens;
-  typename C::Writer epilogue(p, a.tensor_stores ? y_map : nullptr,
-                              sm.stage + wg * C::Stage::kBytes,
-                              sm.scales + wg * C::Writer::kScaleBytes, 1 + wg, thread, tokens);
+  typename C::Writer epilogue(
+      p, a.tensor_stores ? y_map : nullptr, sm.stage + wg * C::Stage::kBytes,
+      sm.scales + wg * (C::kScaleBytes / C::kWarpgroups), 1 + wg, thread, tokens);
   RingPosition<C> at;
 #pragma unroll 1
   for (; more; more = items.next(item)) {
@@ -568,11 +584,13 @@ __device__ __forceinline__ void consume(const CUtensorMap* y_map, const Sm90Gemm
     if constexpr (C::kClusterSplit) {
       cluster_finish<C>(a, item, sm, wg, thread, tokens, acc);
     } else {
-      if (item.k0 > 0) {
-        hand_over<C>(a, wg, thread, acc);
-        continue;
+      if constexpr (C::kStreamK) {
+        if (item.k0 > 0) {
+          hand_over<C>(a, wg, thread, acc);
+          continue;
+        }
+        if (item.k1 < a.schedule.k_steps) collect<C>(a, sm, items, item, wg, thread, at, acc);
       }
-      if (item.k1 < a.schedule.k_steps) collect<C>(a, sm, items, item, wg, thread, at, acc);
       epilogue.write(acc, row0, token0);
     }
   }
@@ -584,16 +602,17 @@ __global__ void __launch_bounds__(C::kThreads, C::kCtasPerSm)
     sm90_gemm_kernel(const __grid_constant__ CUtensorMap x_map,
                      const __grid_constant__ CUtensorMap y_map,
                      const __grid_constant__ Sm90GemmArgs a) {
-  extern __shared__ uint8_t smem[];
+  extern __shared__ __align__(1024) uint8_t smem[];
   const Sm90GemmSmem<C> sm(smem_address(smem));
+  if ((sm.tokens & 1023) != 0) __trap();
   const int wg = threadIdx.x >> 7;
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < C::kStages; ++s) {
-      mbar_init(sm.full + 8 * s, 2);
-      mbar_init(sm.empty + 8 * s, 4 * C::kWarpgroups);
-    }
-    mbar_init(sm.done, 1);
+  if (threadIdx.x < C::kStages) {
+    mbar_init(sm.full + 8 * threadIdx.x, 2);
+    mbar_init(sm.empty + 8 * threadIdx.x, C::kConsumers);
+    if (threadIdx.x == 0) mbar_init(sm.done, 1);
     mbar_init_fence();
+  }
+  if (threadIdx.x == 64) {
     tma_prefetch_map(&x_map);
     if (a.tensor_stores) tma_prefetch_map(&y_map);
   }
@@ -683,7 +702,8 @@ cudaError_t launch_sm90_gemm(const GemmParams& p, const GemmConfig& config, int 
   // Tensor stores were seen to write beyond rows of Y that end within 16 bytes.
   if (!C::kClusterSplit && p.out != Out::kFp32 && !p.silu_mul && p.m_device == nullptr &&
       p.n % 8 == 0)
-    args.tensor_stores = make_output_map(&y_map, p.y, p.n, p.m, p.ldy, C::kChunk) == cudaSuccess;
+    args.tensor_stores =
+        make_output_map(&y_map, p.y, p.n, p.m, p.ldy, C::Stage::kBox) == cudaSuccess;
   args.flags = static_cast<int*>(workspace);
   args.partials = reinterpret_cast<float*>(static_cast<char*>(workspace) + gemm_flag_bytes());
   cudaLaunchConfig_t launch = {};
@@ -710,8 +730,10 @@ struct GemmEntry {
 };
 template <class C>
 constexpr GemmEntry gemm_entry(const char* name) {
-  return {{name, C::kRows, C::kTokens, C::kK, C::kCtasPerSm, C::kClusterSplit},
-          launch_sm90_gemm<C>};
+  constexpr GemmSplits kSplits = C::kClusterSplit ? GemmSplits::kCluster
+                                 : C::kStreamK    ? GemmSplits::kWholeOrStreamK
+                                                  : GemmSplits::kWhole;
+  return {{name, C::kRows, C::kTokens, C::kK, C::kCtasPerSm, kSplits}, launch_sm90_gemm<C>};
 }
 
 }  // namespace mx8::cuda

@@ -24,6 +24,9 @@ struct GemmConfig {
   int cluster = 1;  // kCluster: 1..8, and a step of K for each
 };
 
+// What an instance can do with the K of its tiles.
+enum class GemmSplits : uint8_t { kWhole, kWholeOrStreamK, kCluster };
+
 // One compiled instance.
 struct GemmVariant {
   const char* name;
@@ -31,7 +34,13 @@ struct GemmVariant {
   int tile_tokens;
   int tile_k;
   int ctas_per_sm;
-  bool cluster_split;  // takes GemmSplit::kCluster (and a cluster of 1) only
+  GemmSplits splits;
+
+  bool takes(GemmSplit split) const {
+    if (split == GemmSplit::kCluster) return splits == GemmSplits::kCluster;
+    if (split == GemmSplit::kWholeTiles) return splits != GemmSplits::kCluster;
+    return splits == GemmSplits::kWholeOrStreamK;
+  }
 };
 
 int gemm_variant_count(Act act);

@@ -8,8 +8,8 @@ namespace {
 
 constexpr GemmEntry kTable[] = {
     gemm_entry<Sm90GemmCfg<Act::kBf16, 128, 1, 128, 4>>("128x128"),
-    gemm_entry<Sm90GemmCfg<Act::kBf16, 128, 2, 64, 6>>("256x128"),
-    gemm_entry<Sm90GemmCfg<Act::kBf16, 256, 1, 64, 5>>("128x256"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 128, 2, 64, 5>>("256x128"),
+    gemm_entry<Sm90GemmCfg<Act::kBf16, 256, 1, 64, 4>>("128x256"),
 };
 
 }  // namespace

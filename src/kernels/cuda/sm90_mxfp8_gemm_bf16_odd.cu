@@ -10,7 +10,6 @@ constexpr GemmEntry kTable[] = {
     gemm_entry<Sm90GemmCfg<Act::kBf16, 96, 1, 128, 5>>("128x96"),
     gemm_entry<Sm90GemmCfg<Act::kBf16, 160, 1, 64, 6>>("128x160"),
     gemm_entry<Sm90GemmCfg<Act::kBf16, 176, 1, 64, 6>>("128x176"),
-    gemm_entry<Sm90GemmCfg<Act::kBf16, 192, 1, 64, 6>>("128x192"),
     gemm_entry<Sm90GemmCfg<Act::kBf16, 208, 1, 64, 5>>("128x208"),
 };
 

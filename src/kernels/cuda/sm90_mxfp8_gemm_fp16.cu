@@ -10,7 +10,7 @@ constexpr GemmEntry kTable[] = {
     gemm_entry<Sm90GemmCfg<Act::kFp16, 32, 2, 128, 5>>("256x32"),
     gemm_entry<Sm90GemmCfg<Act::kFp16, 64, 1, 128, 6>>("128x64"),
     gemm_entry<Sm90GemmCfg<Act::kFp16, 128, 1, 128, 4>>("128x128"),
-    gemm_entry<Sm90GemmCfg<Act::kFp16, 256, 1, 64, 5>>("128x256"),
+    gemm_entry<Sm90GemmCfg<Act::kFp16, 256, 1, 64, 4>>("128x256"),
     gemm_entry<Sm90GemmCfg<Act::kFp16, 64, 1, 128, 4, true, 2, 1>>("64x64lc"),
 };
 

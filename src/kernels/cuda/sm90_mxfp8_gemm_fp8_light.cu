@@ -12,7 +12,6 @@ constexpr GemmEntry kTable[] = {
     gemm_entry<Sm90GemmCfg<Act::kFp8, 32, 1, 128, 4, true, 4, 1>>("64x32lc4"),
     gemm_entry<Sm90GemmCfg<Act::kFp8, 32, 1, 128, 8, true, 2, 1>>("64x32lc"),
     gemm_entry<Sm90GemmCfg<Act::kFp8, 64, 1, 128, 6, true, 2, 1>>("64x64lc"),
-    gemm_entry<Sm90GemmCfg<Act::kFp8, 128, 1, 128, 4, true, 2, 1>>("64x128lc"),
 };
 
 }  // namespace

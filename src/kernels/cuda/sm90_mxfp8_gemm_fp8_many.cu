@@ -9,6 +9,8 @@ namespace {
 constexpr GemmEntry kTable[] = {
     gemm_entry<Sm90GemmCfg<Act::kFp8, 128, 1, 128, 6>>("128x128"),
     gemm_entry<Sm90GemmCfg<Act::kFp8, 128, 2, 128, 4>>("256x128"),
+    gemm_entry<Sm90GemmCfg<Act::kFp8, 160, 2, 128, 3>>("256x160"),
+    gemm_entry<Sm90GemmCfg<Act::kFp8, 176, 2, 128, 3>>("256x176"),
     gemm_entry<Sm90GemmCfg<Act::kFp8, 256, 1, 128, 4>>("128x256"),
 };
 

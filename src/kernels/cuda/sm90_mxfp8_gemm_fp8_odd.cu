@@ -10,7 +10,6 @@ constexpr GemmEntry kTable[] = {
     gemm_entry<Sm90GemmCfg<Act::kFp8, 96, 1, 128, 7>>("128x96"),
     gemm_entry<Sm90GemmCfg<Act::kFp8, 160, 1, 128, 5>>("128x160"),
     gemm_entry<Sm90GemmCfg<Act::kFp8, 176, 1, 128, 5>>("128x176"),
-    gemm_entry<Sm90GemmCfg<Act::kFp8, 192, 1, 128, 5>>("128x192"),
     gemm_entry<Sm90GemmCfg<Act::kFp8, 208, 1, 128, 4>>("128x208"),
 };
 

@@ -1,4 +1,4 @@
-// SM90, M = 1..32: Y[M, N] = X[M, K] W^T, mma.sync m16n8k16 (k32 for E4M3 activations), weights
+// SM90, M = 1..16: Y[M, N] = X[M, K] W^T, mma.sync m16n8k16 (k32 for E4M3 activations), weights
 // as A.
 //
 // Layouts
@@ -12,15 +12,17 @@
 //   that one lane fills with 1-D bulk copies, so bytes in flight cost no registers, there is no
 //   CTA-wide barrier in the loop, and the small CTAs let the next kernel of the stream
 //   (programmatic dependent launch) become resident and request its weights before this one ends:
-//   ramp and tail of neighbours overlap. Tokens come through a per-warp cp.async ring of 64-K
-//   slices and ldmatrix. Warps add through shared memory; the CTAs of a cluster push their sums
-//   to the CTA that owns the outputs (st.async completing on its mbarrier: one hop, no second
-//   cluster barrier), which adds them in rank order, so results do not depend on timing.
+//   ramp and tail of neighbours overlap; by then it has decoded the first record of each warp, too.
+//   Tokens come through a per-warp cp.async ring of 64-K slices and ldmatrix. Warps add through
+//   shared memory; the CTAs of a cluster push their sums to the CTA that owns the outputs (st.async
+//   completing on its mbarrier: one hop, no second cluster barrier), which adds them in rank order,
+//   so results do not depend on timing.
 // Measured: docs/performance.md, section GPU.
 // Lost
 //   Register-direct loads of whole records (127 registers, no room for the dependent kernel);
 //   token fragments straight from global memory (1.6x slower at M = 16); a global workspace with
-//   tickets instead of clusters (+4 us a launch).
+//   tickets instead of clusters (+4 us a launch); whole records decoded before their products in
+//   the loop too (2-7 % slower).
 #pragma once
 
 #include "kernels/cuda/device/decode.cuh"
@@ -39,6 +41,8 @@ struct StreamCfg {
   static constexpr int kWarps = kWarps_;
   static constexpr int kStages = kStages_;
   static constexpr int kMinCtas = kMinCtas_;
+  // Whether the first record is decoded before the grid before this one is awaited: 64 registers.
+  static constexpr bool kEarly = kAct != Act::kFp8;
   static constexpr int kTokens = 8 * kGroups;
   static constexpr int kThreads = 32 * kWarps;
   static constexpr int kRecord = kAct == Act::kFp8 ? kFragmentCodeBytes : kFragmentRecordBytes;
@@ -107,54 +111,60 @@ struct TokenRing {
   }
 };
 
-// acc[frag][group] += 64 rows x 64 K of one record.
+// Operand A of 16 rows x 32 K of a record: the packed words for E4M3 activations, else what they
+// decode to.
 template <class C>
-__device__ __forceinline__ void multiply_record(uint32_t record, uint32_t tokens, int lane,
+struct Operand {
+  static constexpr bool kPlain = C::kAct == Act::kFp8;
+  uint32_t a[kPlain ? 1 : 2][4];
+
+  __device__ __forceinline__ void load(uint32_t record, int half, int frag, int lane) {
+    uint32_t v[4];
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+                 : "r"(record + half * 2048 + frag * 512 + lane * 16));
+    if constexpr (kPlain) {
+#pragma unroll
+      for (int q = 0; q < 4; ++q) a[0][q] = v[q];
+    } else {
+      uint32_t scales;
+      asm volatile("ld.shared.u32 %0, [%1];"
+                   : "=r"(scales)
+                   : "r"(record + kFragmentCodeBytes + (frag * 8 + (lane >> 2)) * 4));
+      const uint32_t s0 = scale_pair<C::kAct>(scales, half),
+                     s1 = scale_pair<C::kAct>(scales, 2 + half);
+      decode_word<C::kAct>(v[0], s0, a[0][0], a[0][2]);
+      decode_word<C::kAct>(v[1], s1, a[0][1], a[0][3]);
+      decode_word<C::kAct>(v[2], s0, a[1][0], a[1][2]);
+      decode_word<C::kAct>(v[3], s1, a[1][1], a[1][3]);
+    }
+  }
+};
+
+// acc[frag][group] += 64 rows x 64 K of one record; `operand(half, frag)` gives its operands.
+template <class C, class GetOperand>
+__device__ __forceinline__ void multiply_record(GetOperand operand, uint32_t tokens, int lane,
                                                 float (&acc)[4][C::kGroups][4]) {
   using Ring = TokenRing<C>;
-  const int g = lane >> 2, row = lane & 7, matrix = lane >> 3;
-  uint32_t b8[C::kGroups][4];
-  if constexpr (C::kAct == Act::kFp8) {
+  const int row = lane & 7, matrix = lane >> 3;
+  uint32_t b[C::kGroups][4];
 #pragma unroll
-    for (int t = 0; t < C::kGroups; ++t)
-      ldmatrix_x4(b8[t],
-                  tokens + (t * 8 + row) * C::kXRow + Ring::swizzle(t * 8 + row, matrix) * 16);
-  }
-#pragma unroll
-  for (int kb = 0; kb < 2; ++kb) {
-    uint32_t b[C::kGroups][4];
-    if constexpr (C::kAct != Act::kFp8) {
+  for (int half = 0; half < 2; ++half) {
+    if (C::kAct != Act::kFp8 || half == 0)
 #pragma unroll
       for (int t = 0; t < C::kGroups; ++t)
-        ldmatrix_x4(b[t],
-                    tokens + (t * 8 + row) * C::kXRow + Ring::swizzle(row, kb * 4 + matrix) * 16);
-    }
+        ldmatrix_x4(b[t], tokens + (t * 8 + row) * C::kXRow +
+                              Ring::swizzle(t * 8 + row, half * 4 + matrix) * 16);
 #pragma unroll
     for (int f = 0; f < 4; ++f) {
-      uint32_t v[4];
-      asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                   : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
-                   : "r"(record + kb * 2048 + f * 512 + lane * 16));
-      if constexpr (C::kAct == Act::kFp8) {
+      const Operand<C> w = operand(half, f);
 #pragma unroll
-        for (int t = 0; t < C::kGroups; ++t)
-          mma_16x8<C::kAct>(acc[f][t], v, b8[t][2 * kb], b8[t][2 * kb + 1]);
-      } else {
-        uint32_t scales;
-        asm volatile("ld.shared.u32 %0, [%1];"
-                     : "=r"(scales)
-                     : "r"(record + kFragmentCodeBytes + (f * 8 + g) * 4));
-        const uint32_t s0 = scale_pair<C::kAct>(scales, kb),
-                       s1 = scale_pair<C::kAct>(scales, 2 + kb);
-        uint32_t a[2][4];
-        decode_word<C::kAct>(v[0], s0, a[0][0], a[0][2]);
-        decode_word<C::kAct>(v[1], s1, a[0][1], a[0][3]);
-        decode_word<C::kAct>(v[2], s0, a[1][0], a[1][2]);
-        decode_word<C::kAct>(v[3], s1, a[1][1], a[1][3]);
-#pragma unroll
-        for (int t = 0; t < C::kGroups; ++t) {
-          mma_16x8<C::kAct>(acc[f][t], a[0], b[t][0], b[t][1]);
-          mma_16x8<C::kAct>(acc[f][t], a[1], b[t][2], b[t][3]);
+      for (int t = 0; t < C::kGroups; ++t) {
+        if constexpr (C::kAct == Act::kFp8) {
+          mma_16x8<C::kAct>(acc[f][t], w.a[0], b[t][2 * half], b[t][2 * half + 1]);
+        } else {
+          mma_16x8<C::kAct>(acc[f][t], w.a[0], b[t][0], b[t][1]);
+          mma_16x8<C::kAct>(acc[f][t], w.a[1], b[t][2], b[t][3]);
         }
       }
     }
@@ -191,29 +201,56 @@ __global__ void __launch_bounds__(C::kThreads, C::kMinCtas)
     cluster_arrive_relaxed();
   }
   pdl_launch_dependents();
-  pdl_wait();
-  const int m = p.m_device ? min(*p.m_device, p.m) : p.m;
 
   constexpr int kXBytes = C::kAct == Act::kFp8 ? 1 : 2;
   TokenRing<C> tokens{static_cast<const uint8_t*>(p.x),
                       p.ldx * kXBytes,
                       base + C::kRing + warp * C::kXStages * C::kXSlot,
-                      m,
+                      0,
                       p.k * kXBytes,
                       r0 + warp,
                       weights.count};
-#pragma unroll
-  for (int i = 0; i < C::kXStages - 1; ++i) tokens.request(i, lane);
   float acc[4][C::kGroups][4] = {};
-#pragma unroll 1
-  for (int i = 0; i < weights.count; ++i) {
-    cp_async_wait<C::kXStages - 2>();
-    __syncwarp();
+  auto tokens_of = [&](int i) {  // requests those of a later record and waits for those of record i
     tokens.request(i + C::kXStages - 1, lane);
-    const uint32_t record = weights.wait(i);
-    multiply_record<C>(record, tokens.slots + (i % C::kXStages) * C::kXSlot, lane, acc);
+    cp_async_wait<C::kXStages - 1>();
+    __syncwarp();
+    return tokens.slots + (i % C::kXStages) * C::kXSlot;
+  };
+  auto give_back = [&](int i) {
     __syncwarp();
     if (lane == 0 && i + C::kStages < weights.count) weights.request(i + C::kStages);
+  };
+  // With few tokens and a small matrix a warp has two to four records, and decoding them is most of
+  // its work: the first is decoded before the grid before this one has ended.
+  Operand<C> early[2][4];
+  if (C::kEarly && weights.count > 0) {
+    const uint32_t record = weights.wait(0);
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int f = 0; f < 4; ++f) early[half][f].load(record, half, f, lane);
+    give_back(0);
+  }
+  pdl_wait();
+  const int m = p.m_device ? min(*p.m_device, p.m) : p.m;
+  tokens.tokens = m;
+#pragma unroll 1
+  for (int i = 0; i < C::kXStages - 1; ++i) tokens.request(i, lane);
+  if (C::kEarly && weights.count > 0)
+    multiply_record<C>([&](int half, int f) { return early[half][f]; }, tokens_of(0), lane, acc);
+  __syncwarp();
+#pragma unroll 1
+  for (int i = C::kEarly ? 1 : 0; i < weights.count; ++i) {
+    const uint32_t x = tokens_of(i), record = weights.wait(i);
+    multiply_record<C>(
+        [&](int half, int f) {
+          Operand<C> w;
+          w.load(record, half, f, lane);
+          return w;
+        },
+        x, lane, acc);
+    give_back(i);
   }
   cp_async_wait<0>();
   __syncthreads();
@@ -307,14 +344,14 @@ inline constexpr int kStreamVariants = 8;
 template <Act kAct>
 struct StreamTable {
   static constexpr StreamEntry kEntries[kStreamVariants] = {
-      stream_entry<StreamCfg<kAct, 1, 4, 2, 6>>("g1w4s2"),
+      stream_entry<StreamCfg<kAct, 1, 4, 2, 4>>("g1w4s2"),
       stream_entry<StreamCfg<kAct, 1, 4, 3, 4>>("g1w4s3"),
       stream_entry<StreamCfg<kAct, 1, 4, 4, 3>>("g1w4s4"),
+      stream_entry<StreamCfg<kAct, 1, 8, 2, 2>>("g1w8s2"),
       stream_entry<StreamCfg<kAct, 1, 8, 3, 2>>("g1w8s3"),
       stream_entry<StreamCfg<kAct, 2, 4, 2, 4>>("g2w4s2"),
       stream_entry<StreamCfg<kAct, 2, 4, 3, 3>>("g2w4s3"),
       stream_entry<StreamCfg<kAct, 2, 8, 2, 2>>("g2w8s2"),
-      stream_entry<StreamCfg<kAct, 4, 4, 2, 3>>("g4w4s2"),
   };
 };
 

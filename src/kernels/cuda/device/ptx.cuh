@@ -53,13 +53,12 @@ __device__ __forceinline__ void mbar_arrive_expect(uint32_t bar, int bytes) {
 __device__ __forceinline__ void mbar_arrive(uint32_t bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
-// One branch-free arrive by the lanes below `lanes`: a branch between two wgmma groups makes ptxas
-// serialise them (C7513).
-__device__ __forceinline__ void mbar_arrive_lanes(uint32_t bar, int lane, int lanes) {
+// Branch-free: a branch between two wgmma groups makes ptxas serialise them (C7513).
+__device__ __forceinline__ void mbar_arrive_if(uint32_t bar, bool on) {
   asm volatile(
-      "{\n.reg .pred p;\nsetp.lt.s32 p, %1, %2;\n@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}" ::
+      "{\n.reg .pred p;\nsetp.ne.s32 p, %1, 0;\n@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}" ::
           "r"(bar),
-      "r"(lane), "r"(lanes)
+      "r"(static_cast<int>(on))
       : "memory");
 }
 __device__ __forceinline__ void mbar_wait(uint32_t bar, int parity) {
@@ -142,6 +141,14 @@ __device__ __forceinline__ void cp_async_16(uint32_t dst, const void* src, int v
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(valid)
                : "memory");
 }
+__device__ __forceinline__ void cp_async_4(uint32_t dst, const void* src, int valid) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(dst), "l"(src), "r"(valid)
+               : "memory");
+}
+// Waits for all copies of this thread, committed or not.
+__device__ __forceinline__ void cp_async_wait_all() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
 __device__ __forceinline__ void cp_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -221,14 +228,9 @@ __device__ __forceinline__ int load_acquire(const int* p) {
   asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
   return v;
 }
-// Adds and returns what was there; what this thread saw before is visible to who acquires it.
-__device__ __forceinline__ int add_release(int* p, int v) {
-  int before;
-  asm volatile("atom.release.gpu.global.add.s32 %0, [%1], %2;"
-               : "=r"(before)
-               : "l"(p), "r"(v)
-               : "memory");
-  return before;
+// Adds; what this thread saw before is visible to who acquires it.
+__device__ __forceinline__ void add_release(int* p, int v) {
+  asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
 }  // namespace mx8::cuda
