@@ -303,8 +303,7 @@ std::vector<Candidate> gemm_candidates(const Problem& pr, Act act, int m, Contex
             tiles * s >= c.sms / 3)
           configs.push_back({v, GemmSplit::kCluster, s});
     } else {
-      if (tiles >= slots / 2 || tiles >= c.sms * 3 / 4)
-        configs.push_back({v, GemmSplit::kWholeTiles, 1});
+      if (tiles >= slots / 2) configs.push_back({v, GemmSplit::kWholeTiles, 1});
       const bool cut = info.takes(GemmSplit::kStreamK) && tiles % slots != 0;
       if (cut) configs.push_back({v, GemmSplit::kStreamK, 1});
       if (cut && tiles > slots && m <= 4096) configs.push_back({v, GemmSplit::kStreamKOne, 1});

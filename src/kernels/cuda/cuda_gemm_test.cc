@@ -39,11 +39,12 @@ struct Case {
   bool bias = false, residual = false, in_place = false, silu_mul = false;
   int pad_x = 0, pad_y = 0;  // extra elements a row
   int m_device = -1;
+  int sms = 0;  // multiprocessors to plan for; 0: those there are
   std::string describe() const {
     return str_cat("n ", n, " k ", k, " m ", m, " act ", static_cast<int>(act), " out ",
                    static_cast<int>(out), bias ? " bias" : "", residual ? " residual" : "",
                    in_place ? " in place" : "", silu_mul ? " silu" : "", " pad ", pad_x, " ", pad_y,
-                   " m_device ", m_device);
+                   " m_device ", m_device, " sms ", sms);
   }
 };
 
@@ -240,7 +241,7 @@ struct Way {
 // Every way to run a case: instances x splits.
 std::vector<Way> ways(const Case& c, Workspace& ws, bool few = false) {
   std::vector<Way> out;
-  const int sms = device_sms();
+  const int sms = c.sms > 0 ? c.sms : device_sms();
   for (int v = 0; v < stream_variant_count(c.act); ++v) {
     if (c.m > stream_variant(c.act, v).max_tokens) continue;
     for (int split : few ? std::vector<int>{1, 3} : std::vector<int>{1, 2, 3, 5, 8})
@@ -464,7 +465,9 @@ TEST_P(Acts, SanitizerCases) {
   check_everywhere({.n = 60, .k = 256, .m = 33, .act = GetParam(), .out = Out::kFp32, .bias = true},
                    ws, true);
   // Rings that go round more than once.
-  check_everywhere({.n = 70, .k = 1600, .m = 17, .act = GetParam()}, ws, true);
+  check_everywhere({.n = 70, .k = 2880, .m = 5, .act = GetParam()}, ws, true);
+  // CTAs with several tiles, the last of them ragged.
+  check_everywhere({.n = 600, .k = 256, .m = 200, .act = GetParam(), .sms = 2}, ws, true);
 }
 
 TEST_P(Acts, NoTokensAtAll) {

@@ -39,6 +39,7 @@ template <Act kAct, int kBlocks, int kTokens, class Stage>
 struct Epilogue {
   static constexpr int kChunk = Stage::kChunk;
   static constexpr Out kPlainOut = kAct == Act::kFp16 ? Out::kFp16 : Out::kBf16;
+  static constexpr int kTokenScales = kAct == Act::kFp8 ? kTokens : 0;  // before the row scales
   const GemmParams& p;
   uint32_t stage, scales;  // shared addresses of this warpgroup's staging and scales
   int barrier;             // named barrier of this warpgroup
@@ -165,7 +166,7 @@ struct Epilogue {
       cp_async_wait_all();  // of a tile that was handed over
       const int rows = p.row_blocks * 64;
       for (int r = thread; r < kBlocks * 64; r += 128)
-        request_scale(kTokens + r, p.row_scale, row0 + r, rows);
+        request_scale(kTokenScales + r, p.row_scale, row0 + r, rows);
     }
     if constexpr (kAct == Act::kFp8)
       for (int t = thread; t < kTokens; t += 128)
@@ -176,7 +177,7 @@ struct Epilogue {
   }
   __device__ __forceinline__ float row_scale(int row) const {
     float v;
-    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(scales + 4 * (kTokens + row)));
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(scales + 4 * (kTokenScales + row)));
     return v;
   }
   __device__ __forceinline__ float2 token_scales(int token) const {
@@ -301,8 +302,9 @@ struct Epilogue {
     stmatrix_x2_trans(address, r);
   }
 
-  // Before the CTA ends: nothing may still read its shared memory.
+  // Before the CTA ends: nothing may still read or write its shared memory.
   __device__ __forceinline__ void drain() const {
+    if constexpr (kAct != Act::kBf16) cp_async_wait_all();
     if (y_map && lane == 0) bulk_wait_read<0>();
   }
 };

@@ -22,7 +22,7 @@
 //   gives a stage back itself: one for its warp is no faster, and racecheck cannot follow it.
 // A tile of 128 rows x T tokens, in cycles a 64 K of one SM
 //   Tensor cores 4 T, L2 into shared memory (128 T + 8448) / 60, decoding 130 to 170. Measured:
-//   T = 256 1026, T = 192 771, T = 128 557, T = 64 430 (the copies).
+//   T = 256 1026, T = 192 771 (no longer built), T = 128 557, T = 64 430 (the copies).
 // Measured: docs/performance.md, section GPU.
 // Lost
 //   Token multicast between CTAs of neighbouring rows (2 or 4 to a cluster, with and without
@@ -88,8 +88,10 @@ struct Sm90GemmCfg {
   static constexpr int kWeightBytes = kRowBlocks * kRecords * kRecord;
   static constexpr int kRing = kStages * (kTokenBytes + kWeightBytes);
   static constexpr int kBarrierBytes = 16 * kStages + 8;
-  static constexpr int kScaleBytes =
-      kClusterSplit || kAct == Act::kBf16 ? 0 : kWarpgroups * (kTokens + kBlocks * 64) * 4;
+  // A warpgroup's token scales (E4M3), then its row scales (E4M3 and FP16).
+  static constexpr int kScales =
+      kAct == Act::kBf16 ? 0 : (kAct == Act::kFp8 ? kTokens : 0) + kBlocks * 64;
+  static constexpr int kScaleBytes = kClusterSplit ? 0 : kWarpgroups * kScales * 4;
   // 228 KB an SM, of which each CTA costs 1 KB more than it asks for.
   static constexpr int kMostSmem = 233472 / kCtasPerSm - 1024;
   // The cluster form lays its FP32 tile over the drained ring and stores from there.
@@ -258,11 +260,12 @@ __device__ __forceinline__ void load_codes(uint32_t address, uint32_t (&v)[4]) {
 // 16-bit tokens and 64 K with E4M3. kAhead groups are decoded ahead of the one being issued.
 template <class C>
 struct Fragments {
-  // One step where the accumulators leave no registers for more.
+  // One step where the accumulators leave no registers for more. (16-bit words hold two.)
   static constexpr int kSteps = C::kMostAccumulators ? 1 : 2;
   static constexpr int kGroups = C::kK / ((C::kAct == Act::kFp8 ? 32 : 16) * kSteps);  // in a stage
   static constexpr int kAhead = kSteps == 1 ? 1 : kGroups / 2;
   static_assert(kGroups == 2 || kGroups == 4);
+  static_assert(kSteps == 2 || C::kAct == Act::kFp8);
   uint32_t a[C::kBlocks][kSteps][4];
 };
 
@@ -334,10 +337,8 @@ __device__ __forceinline__ void issue_group(const Fragments<C>& f, uint64_t toke
 
 // The K loop of one item: `steps` stages of the ring from `at` on. While group g multiplies, group
 // g + kAhead is decoded and the words of the one after it are fetched; the barrier of the next
-// stage is awaited under cover of the wgmmas too. (After the last step the words are those of a
-// stage that may still be filling: they are fetched anew for the next item.) With the barrier (50
-// cycles) and the loads on the critical path a 128 x 128 tile took 780 cycles a 64 K where the
-// tensor cores need 512.
+// stage is awaited under cover of the wgmmas too. With the barrier (50 cycles) and the loads on the
+// critical path a 128 x 128 tile took 780 cycles a 64 K where the tensor cores need 512.
 template <class C>
 __device__ __forceinline__ void multiply_item(const Sm90GemmSmem<C>& sm, int wg, int warp, int lane,
                                               int steps, RingPosition<C>& at,
@@ -571,9 +572,9 @@ __device__ __forceinline__ void consume(const CUtensorMap* y_map, const Sm90Gemm
   GemmItem item;
   bool more = first_item(p, items, item);
   const int tokens = items.tokens;
-  typename C::Writer epilogue(
-      p, a.tensor_stores ? y_map : nullptr, sm.stage + wg * C::Stage::kBytes,
-      sm.scales + wg * (C::kScaleBytes / C::kWarpgroups), 1 + wg, thread, tokens);
+  typename C::Writer epilogue(p, a.tensor_stores ? y_map : nullptr,
+                              sm.stage + wg * C::Stage::kBytes, sm.scales + wg * C::kScales * 4,
+                              1 + wg, thread, tokens);
   RingPosition<C> at;
 #pragma unroll 1
   for (; more; more = items.next(item)) {

@@ -12,11 +12,11 @@
 //   that one lane fills with 1-D bulk copies, so bytes in flight cost no registers, there is no
 //   CTA-wide barrier in the loop, and the small CTAs let the next kernel of the stream
 //   (programmatic dependent launch) become resident and request its weights before this one ends:
-//   ramp and tail of neighbours overlap; by then it has decoded the first record of each warp, too.
-//   Tokens come through a per-warp cp.async ring of 64-K slices and ldmatrix. Warps add through
-//   shared memory; the CTAs of a cluster push their sums to the CTA that owns the outputs (st.async
-//   completing on its mbarrier: one hop, no second cluster barrier), which adds them in rank order,
-//   so results do not depend on timing.
+//   ramp and tail of neighbours overlap; by then it has decoded the first record of each warp, too
+//   (16-bit activations). Tokens come through a per-warp cp.async ring of 64-K slices and ldmatrix.
+//   Warps add through shared memory; the CTAs of a cluster push their sums to the CTA that owns the
+//   outputs (st.async completing on its mbarrier: one hop, no second cluster barrier), which adds
+//   them in rank order, so results do not depend on timing.
 // Measured: docs/performance.md, section GPU.
 // Lost
 //   Register-direct loads of whole records (127 registers, no room for the dependent kernel);

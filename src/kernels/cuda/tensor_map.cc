@@ -45,9 +45,9 @@ cudaError_t make_token_map(CUtensorMap* map, const void* x, Act act, int k, int 
                   tile_tokens);
 }
 
-cudaError_t make_output_map(CUtensorMap* map, void* y, int n, int m, int64_t ldy, int tile_tokens) {
+cudaError_t make_output_map(CUtensorMap* map, void* y, int n, int m, int64_t ldy, int box_tokens) {
   if (ldy % 8 != 0 || reinterpret_cast<uintptr_t>(y) % 16 != 0) return cudaErrorInvalidValue;
-  return make_map(map, y, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, n, m, ldy, tile_tokens);
+  return make_map(map, y, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, n, m, ldy, box_tokens);
 }
 
 }  // namespace mx8::cuda

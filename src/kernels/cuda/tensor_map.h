@@ -16,8 +16,8 @@ namespace mx8::cuda {
 cudaError_t make_token_map(CUtensorMap* map, const void* x, Act act, int k, int m, int64_t ldx,
                            int tile_tokens);
 
-// Y [m, n] of 16-bit elements with row stride ldy (elements): boxes of 64 features x `tile_tokens`,
+// Y [m, n] of 16-bit elements with row stride ldy (elements): boxes of 64 features x `box_tokens`,
 // 128-byte swizzle. cudaErrorInvalidValue when rows are not 16-byte aligned.
-cudaError_t make_output_map(CUtensorMap* map, void* y, int n, int m, int64_t ldy, int tile_tokens);
+cudaError_t make_output_map(CUtensorMap* map, void* y, int n, int m, int64_t ldy, int box_tokens);
 
 }  // namespace mx8::cuda
