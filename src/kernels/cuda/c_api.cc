@@ -131,11 +131,15 @@ mx8_status mx8_pack_cpu(const mx8_weight_desc* desc, const void* codes, const vo
 mx8_status mx8_quantize_tokens(const mx8_quantize_args* args, void* stream) {
   mx8_quantize_args a;
   if (!read_struct(args, a)) return bad_struct(args, "mx8_quantize_args");
-  if (a.m < 0 || a.k < 32 || a.k % 32 != 0 || a.k > 32768 || a.ld_codes % 16 != 0 ||
-      a.ldx % 8 != 0 || !a.codes || !a.scales || (a.m > 0 && !a.x))
+  if (a.m < 0 || a.k < 32 || a.k % 32 != 0 || a.k > 32768 || a.ldx < a.k || a.ld_codes < a.k)
     return fail(MX8_INVALID_ARGUMENT,
                 str_cat("mx8_quantize_tokens: m ", a.m, ", k ", a.k, ", ldx ", a.ldx, ", ld_codes ",
-                        a.ld_codes, ": K is a multiple of 32 up to 32768, rows 16-byte aligned"));
+                        a.ld_codes, ": K is a multiple of 32 up to 32768, rows hold at least K"));
+  if (a.m > 0 && (!a.x || !a.codes || !a.scales))
+    return fail(MX8_INVALID_ARGUMENT, "mx8_quantize_tokens: a pointer is NULL");
+  for (const auto& aligned :
+       {check_rows("X", a.x, a.ldx, 2), check_rows("codes", a.codes, a.ld_codes, 1)})
+    if (!aligned.ok()) return fail(aligned.error());
   const auto s = static_cast<cudaStream_t>(stream);
   const CudaScope scope(s);
   if (scope.error() != cudaSuccess) return fail("mx8_quantize_tokens", scope.error());

@@ -92,6 +92,27 @@ TEST(CApi, EveryThreadHasItsOwnMessage) {
   EXPECT_EQ(other.find("33"), std::string::npos) << other;
 }
 
+TEST(CApi, TheQuantiserNamesWhatItCannotTake) {
+  const auto with = [](uintptr_t x, uintptr_t codes, int64_t ldx, int64_t ld_codes, int k) {
+    mx8_quantize_args a = {};
+    a.struct_size = sizeof a;
+    a.x = reinterpret_cast<void*>(x), a.codes = reinterpret_cast<void*>(codes);
+    a.scales = reinterpret_cast<float*>(4096);
+    a.ldx = ldx, a.ld_codes = ld_codes, a.m = 1, a.k = k;
+    return mx8_quantize_tokens(&a, nullptr);
+  };
+  EXPECT_EQ(with(4096, 4096, 64, 64, 48), MX8_INVALID_ARGUMENT);
+  EXPECT_TRUE(said("k 48")) << mx8_last_error();
+  EXPECT_EQ(with(4096, 4096, 32, 64, 64), MX8_INVALID_ARGUMENT);
+  EXPECT_TRUE(said("ldx 32")) << mx8_last_error();
+  EXPECT_EQ(with(0, 4096, 64, 64, 64), MX8_INVALID_ARGUMENT);
+  EXPECT_TRUE(said("NULL")) << mx8_last_error();
+  EXPECT_EQ(with(4098, 4096, 64, 64, 64), MX8_INVALID_ARGUMENT);
+  EXPECT_TRUE(said("rows of X must be 16-byte aligned, found an address of 2")) << mx8_last_error();
+  EXPECT_EQ(with(4096, 4096, 64, 68, 64), MX8_INVALID_ARGUMENT);
+  EXPECT_TRUE(said("rows of codes must be 16-byte aligned")) << mx8_last_error();
+}
+
 TEST(CApi, NullPlansAreHarmless) {
   mx8_gemm_destroy(nullptr);
   EXPECT_EQ(mx8_gemm_workspace_size(nullptr), 0u);

@@ -238,7 +238,7 @@ Result<void> DeviceLinear::launch(const DeviceLinearCall& call, void* workspace,
     return invalid_argument(
         str_cat("the layer lies on GPU ", l.caps.ordinal, ", GPU ", current, " is current"));
   }
-  MX8_RETURN_IF_ERROR(check_rows_of_x(call.x.data, call.x.ld, 2));
+  MX8_RETURN_IF_ERROR(check_rows("X", call.x.data, call.x.ld, 2));
   if (call.residual.data != nullptr && call.y.dtype == DType::kF32) {
     return unsupported("an FP32 output takes no residual");
   }

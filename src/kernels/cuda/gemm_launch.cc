@@ -111,12 +111,14 @@ Result<void> checked(cudaError_t e, const GemmLaunch& l, const GemmParams& p) {
 
 }  // namespace
 
-Result<void> check_rows_of_x(const void* x, int64_t ldx, int64_t element_bytes) {
-  const uintptr_t past = reinterpret_cast<uintptr_t>(x) % 16;
-  if (past == 0 && ldx * element_bytes % 16 == 0) return {};
-  return invalid_argument(str_cat("rows of X must be 16-byte aligned, found an address of ", past,
-                                  " mod 16 and a row stride of ", ldx, " elements of ",
-                                  element_bytes, " bytes"));
+Result<void> check_rows(std::string_view name, const void* rows, int64_t stride,
+                        int64_t element_bytes) {
+  const uintptr_t past = reinterpret_cast<uintptr_t>(rows) % 16;
+  if (past == 0 && stride * element_bytes % 16 == 0) return {};
+  return invalid_argument(str_cat("rows of ", name,
+                                  " must be 16-byte aligned, found an address of ", past,
+                                  " mod 16 and a row stride of ", stride, " elements of ",
+                                  element_bytes, element_bytes == 1 ? " byte" : " bytes"));
 }
 
 size_t PlannedGemm::flag_bytes() { return sm80_ticket_bytes(); }
@@ -168,7 +170,7 @@ Result<void> PlannedGemm::launch(GemmParams p, void* workspace, cudaStream_t str
   p.row_blocks = static_cast<int>(shape_.row_blocks());
   p.k_records = static_cast<int>(shape_.k_records());
   if (p.m == 0) return {};
-  MX8_RETURN_IF_ERROR(check_rows_of_x(p.x, p.ldx, problem_.act == Act::kFp8 ? 1 : 2));
+  MX8_RETURN_IF_ERROR(check_rows("X", p.x, p.ldx, problem_.act == Act::kFp8 ? 1 : 2));
   if (p.out == Out::kFp32 && p.residual)
     return invalid_argument("an FP32 output takes no residual");
   const GemmLaunch& l = launch_for(p.m);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -26,8 +27,9 @@ struct GemmLaunch {
   Sm80Config sm80;
 };
 
-// Kernels read rows of X 16 bytes at a time.
-Result<void> check_rows_of_x(const void* x, int64_t ldx, int64_t element_bytes);
+// Kernels read and write rows 16 bytes at a time. `name`: of the matrix, for the message.
+Result<void> check_rows(std::string_view name, const void* rows, int64_t stride,
+                        int64_t element_bytes);
 
 class PlannedGemm {
  public:

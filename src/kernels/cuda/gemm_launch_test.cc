@@ -109,13 +109,13 @@ TEST(Sm100Workspace, IsEnoughForFewerTokens) {
     }
 }
 
-TEST(PlannedGemm, UnalignedRowsOfXAreNamed) {
+TEST(PlannedGemm, UnalignedRowsAreNamed) {
   const auto at = [](uintptr_t address) { return reinterpret_cast<const void*>(address); };
-  EXPECT_TRUE(check_rows_of_x(at(4096), 64, 2).ok());
-  EXPECT_TRUE(check_rows_of_x(at(4096), 16, 1).ok());
-  EXPECT_FALSE(check_rows_of_x(at(4096), 8, 1).ok());
-  EXPECT_FALSE(check_rows_of_x(at(4096), 68, 2).ok());
-  const auto pointer = check_rows_of_x(at(4104), 64, 2);
+  EXPECT_TRUE(check_rows("X", at(4096), 64, 2).ok());
+  EXPECT_TRUE(check_rows("X", at(4096), 16, 1).ok());
+  EXPECT_FALSE(check_rows("X", at(4096), 8, 1).ok());
+  EXPECT_FALSE(check_rows("X", at(4096), 68, 2).ok());
+  const auto pointer = check_rows("X", at(4104), 64, 2);
   ASSERT_FALSE(pointer.ok());
   EXPECT_EQ(pointer.error().message,
             "rows of X must be 16-byte aligned, found an address of 8 mod 16 and a row stride "
