@@ -85,9 +85,7 @@ __device__ __forceinline__ void multiply_tile(uint32_t stage, int warp_row, int 
       const int frag = warp_row * C::kFrags + f;
       const uint32_t record = stage + (frag >> 2) * C::kRecord;
       uint32_t v[4];
-      asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                   : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
-                   : "r"(record + kb * 2048 + (frag & 3) * 512 + lane * 16));
+      shared_load_words(record + kb * 2048 + (frag & 3) * 512 + lane * 16, v);
       if constexpr (C::kAct == Act::kFp8) {
 #pragma unroll
         for (int t = 0; t < C::kGroups; ++t)
@@ -97,13 +95,8 @@ __device__ __forceinline__ void multiply_tile(uint32_t stage, int warp_row, int 
         asm volatile("ld.shared.u32 %0, [%1];"
                      : "=r"(scales)
                      : "r"(record + kFragmentCodeBytes + ((frag & 3) * 8 + g) * 4));
-        const uint32_t s0 = scale_pair<C::kAct>(scales, kb),
-                       s1 = scale_pair<C::kAct>(scales, 2 + kb);
         uint32_t a[2][4];
-        decode_word<C::kAct>(v[0], s0, a[0][0], a[0][2]);
-        decode_word<C::kAct>(v[1], s1, a[0][1], a[0][3]);
-        decode_word<C::kAct>(v[2], s0, a[1][0], a[1][2]);
-        decode_word<C::kAct>(v[3], s1, a[1][1], a[1][3]);
+        decode_operands<C::kAct>(v, scales, kb, a[0], a[1]);
 #pragma unroll
         for (int t = 0; t < C::kGroups; ++t) {
           mma_16x8<C::kAct>(acc[f][t], a[0], b[t][0], b[t][1]);

@@ -35,11 +35,19 @@ struct EpilogueStage {
   }
 };
 
+// Scales of one warpgroup's tile in shared memory: of the tokens, then of the rows.
+template <Act kAct, int kBlocks, int kTokens>
+struct EpilogueScales {
+  static constexpr int kOfTokens = kAct == Act::kFp8 ? kTokens : 0;
+  static constexpr int kOfRows = kAct == Act::kBf16 ? 0 : kBlocks * 64;
+  static constexpr int kBytes = (kOfTokens + kOfRows) * 4;
+};
+
 template <Act kAct, int kBlocks, int kTokens, class Stage>
 struct Epilogue {
   static constexpr int kChunk = Stage::kChunk;
   static constexpr Out kPlainOut = kAct == Act::kFp16 ? Out::kFp16 : Out::kBf16;
-  static constexpr int kTokenScales = kAct == Act::kFp8 ? kTokens : 0;  // before the row scales
+  using Scales = EpilogueScales<kAct, kBlocks, kTokens>;
   const GemmParams& p;
   uint32_t stage, scales;  // shared addresses of this warpgroup's staging and scales
   int barrier;             // named barrier of this warpgroup
@@ -119,10 +127,7 @@ struct Epilogue {
       const int t = i / per_token, piece = i - t * per_token, f = feature0 + piece * 8;
       if (token0 + t >= tokens || f >= p.n) continue;
       uint32_t w[4];
-      asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                   : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
-                   : "r"(Stage::at(buf, piece / pieces(), t, piece % pieces()))
-                   : "memory");
+      shared_load_words(Stage::at(buf, piece / pieces(), t, piece % pieces()), w);
       const int64_t at = static_cast<int64_t>(token0 + t) * p.ldy + f;
       if (y_vectors && f + 8 <= p.n) {
         *reinterpret_cast<uint4*>(y + at) = make_uint4(w[0], w[1], w[2], w[3]);
@@ -166,7 +171,7 @@ struct Epilogue {
       cp_async_wait_all();  // of a tile that was handed over
       const int rows = p.row_blocks * 64;
       for (int r = thread; r < kBlocks * 64; r += 128)
-        request_scale(kTokenScales + r, p.row_scale, row0 + r, rows);
+        request_scale(Scales::kOfTokens + r, p.row_scale, row0 + r, rows);
     }
     if constexpr (kAct == Act::kFp8)
       for (int t = thread; t < kTokens; t += 128)
@@ -177,7 +182,7 @@ struct Epilogue {
   }
   __device__ __forceinline__ float row_scale(int row) const {
     float v;
-    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(scales + 4 * (kTokenScales + row)));
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(scales + 4 * (Scales::kOfTokens + row)));
     return v;
   }
   __device__ __forceinline__ float2 token_scales(int token) const {

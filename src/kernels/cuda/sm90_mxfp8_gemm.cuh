@@ -88,10 +88,8 @@ struct Sm90GemmCfg {
   static constexpr int kWeightBytes = kRowBlocks * kRecords * kRecord;
   static constexpr int kRing = kStages * (kTokenBytes + kWeightBytes);
   static constexpr int kBarrierBytes = 16 * kStages + 8;
-  // A warpgroup's token scales (E4M3), then its row scales (E4M3 and FP16).
-  static constexpr int kScales =
-      kAct == Act::kBf16 ? 0 : (kAct == Act::kFp8 ? kTokens : 0) + kBlocks * 64;
-  static constexpr int kScaleBytes = kClusterSplit ? 0 : kWarpgroups * kScales * 4;
+  using Scales = EpilogueScales<kAct, kBlocks, kTokens>;
+  static constexpr int kScaleBytes = kClusterSplit ? 0 : kWarpgroups * Scales::kBytes;
   // 228 KB an SM, of which each CTA costs 1 KB more than it asks for.
   static constexpr int kMostSmem = 233472 / kCtasPerSm - 1024;
   // The cluster form lays its FP32 tile over the drained ring and stores from there.
@@ -250,12 +248,6 @@ __device__ __forceinline__ void produce_tokens(const CUtensorMap* x_map, const S
   }
 }
 
-__device__ __forceinline__ void load_codes(uint32_t address, uint32_t (&v)[4]) {
-  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
-               : "r"(address));
-}
-
 // The A operands of one wgmma group: two steps of 32 bytes of tokens each, so 32 K a group with
 // 16-bit tokens and 64 K with E4M3. kAhead groups are decoded ahead of the one being issued.
 template <class C>
@@ -283,7 +275,7 @@ struct GroupWeights {
 #pragma unroll
       for (int b = 0; b < C::kBlocks; ++b) {
         const uint32_t record = (b * C::kRecords + (group >> 1)) * C::kRecord;
-        load_codes(codes_at + record + half * 2048, codes[b]);
+        shared_load_words(codes_at + record + half * 2048, codes[b]);
         if (half == 0)  // one word holds the scales of both halves of a record
           asm volatile("ld.shared.u32 %0, [%1];" : "=r"(scales[b]) : "r"(scales_at + record));
       }
@@ -296,18 +288,12 @@ struct GroupWeights {
 #pragma unroll
         for (int step = 0; step < Fragments<C>::kSteps; ++step) {
           const int half = group * Fragments<C>::kSteps + step;
-          load_codes(codes_at + (b * C::kRecords + (half >> 1)) * C::kRecord + (half & 1) * 2048,
-                     f.a[b][step]);
+          shared_load_words(
+              codes_at + (b * C::kRecords + (half >> 1)) * C::kRecord + (half & 1) * 2048,
+              f.a[b][step]);
         }
       } else {
-        uint32_t(&low)[4] = f.a[b][0], (&high)[4] = f.a[b][1];
-        const int half = group & 1;
-        const uint32_t s0 = scale_pair<C::kAct>(scales[b], half),
-                       s1 = scale_pair<C::kAct>(scales[b], 2 + half);
-        decode_word<C::kAct>(codes[b][0], s0, low[0], low[2]);
-        decode_word<C::kAct>(codes[b][1], s1, low[1], low[3]);
-        decode_word<C::kAct>(codes[b][2], s0, high[0], high[2]);
-        decode_word<C::kAct>(codes[b][3], s1, high[1], high[3]);
+        decode_operands<C::kAct>(codes[b], scales[b], group & 1, f.a[b][0], f.a[b][1]);
       }
     }
   }
@@ -573,7 +559,7 @@ __device__ __forceinline__ void consume(const CUtensorMap* y_map, const Sm90Gemm
   bool more = first_item(p, items, item);
   const int tokens = items.tokens;
   typename C::Writer epilogue(p, a.tensor_stores ? y_map : nullptr,
-                              sm.stage + wg * C::Stage::kBytes, sm.scales + wg * C::kScales * 4,
+                              sm.stage + wg * C::Stage::kBytes, sm.scales + wg * C::Scales::kBytes,
                               1 + wg, thread, tokens);
   RingPosition<C> at;
 #pragma unroll 1

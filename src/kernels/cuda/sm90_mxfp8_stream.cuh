@@ -119,24 +119,16 @@ struct Operand {
   uint32_t a[kPlain ? 1 : 2][4];
 
   __device__ __forceinline__ void load(uint32_t record, int half, int frag, int lane) {
-    uint32_t v[4];
-    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
-                 : "r"(record + half * 2048 + frag * 512 + lane * 16));
+    const uint32_t words = record + half * 2048 + frag * 512 + lane * 16;
     if constexpr (kPlain) {
-#pragma unroll
-      for (int q = 0; q < 4; ++q) a[0][q] = v[q];
+      shared_load_words(words, a[0]);
     } else {
-      uint32_t scales;
+      uint32_t v[4], scales;
+      shared_load_words(words, v);
       asm volatile("ld.shared.u32 %0, [%1];"
                    : "=r"(scales)
                    : "r"(record + kFragmentCodeBytes + (frag * 8 + (lane >> 2)) * 4));
-      const uint32_t s0 = scale_pair<C::kAct>(scales, half),
-                     s1 = scale_pair<C::kAct>(scales, 2 + half);
-      decode_word<C::kAct>(v[0], s0, a[0][0], a[0][2]);
-      decode_word<C::kAct>(v[1], s1, a[0][1], a[0][3]);
-      decode_word<C::kAct>(v[2], s0, a[1][0], a[1][2]);
-      decode_word<C::kAct>(v[3], s1, a[1][1], a[1][3]);
+      decode_operands<C::kAct>(v, scales, half, a[0], a[1]);
     }
   }
 };

@@ -51,4 +51,16 @@ __device__ __forceinline__ void decode_word(uint32_t word, uint32_t scale, uint3
   }
 }
 
+// The four words that a lane has of 16 rows x 32 K -> its A operands of the first (`low`) and the
+// second (`high`) 16 K. `scales`: the record's scale word of its rows; `half`: which 32 K.
+template <Act kAct>
+__device__ __forceinline__ void decode_operands(const uint32_t (&words)[4], uint32_t scales,
+                                                int half, uint32_t (&low)[4], uint32_t (&high)[4]) {
+  const uint32_t s0 = scale_pair<kAct>(scales, half), s1 = scale_pair<kAct>(scales, 2 + half);
+  decode_word<kAct>(words[0], s0, low[0], low[2]);
+  decode_word<kAct>(words[1], s1, low[1], low[3]);
+  decode_word<kAct>(words[2], s0, high[0], high[2]);
+  decode_word<kAct>(words[3], s1, high[1], high[3]);
+}
+
 }  // namespace mx8::cuda

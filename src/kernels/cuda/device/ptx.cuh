@@ -26,6 +26,12 @@ __device__ __forceinline__ void pdl_wait() {
 }
 
 // --- Shared memory by address ---
+// No memory clobber, which would hold back main loops: what it must stay behind is volatile too.
+__device__ __forceinline__ void shared_load_words(uint32_t address, uint32_t (&v)[4]) {
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+               : "r"(address));
+}
 __device__ __forceinline__ float4 shared_load_v4(uint32_t address) {
   float4 v;
   asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
