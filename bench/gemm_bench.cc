@@ -22,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/strings.h"
@@ -71,6 +72,13 @@ std::vector<std::string> split_list(const std::string& s) {
     at = comma + 1;
   }
   return out;
+}
+
+// Whether a name contains one of `parts`; every name if there are none.
+bool wanted(std::string_view name, const std::vector<std::string>& parts) {
+  return parts.empty() || std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+           return name.find(part) != std::string_view::npos;
+         });
 }
 
 Options parse(int argc, char** argv) {
@@ -283,7 +291,7 @@ bool tile_fits(const GemmVariant& v, int m) {
   if (m <= 16) return v.tile_tokens <= 32 && (m > 8 || v.tile_tokens == 16);
   if (m <= 64) return v.tile_tokens >= 32 && v.tile_tokens <= 2 * m && tiles <= 2;
   if (m <= 256) return v.tile_tokens >= 64 && waste <= 1.5 && tiles <= 4;
-  if (v.splits == GemmSplits::kCluster && m > 1024) return false;
+  if (v.takes(GemmSplit::kCluster) && m > 1024) return false;
   return v.tile_rows * v.tile_tokens >= 128 * 128 &&
          (m <= 2048 || v.tile_rows * v.tile_tokens >= 32768);
 }
@@ -297,7 +305,7 @@ std::vector<Candidate> gemm_candidates(const Problem& pr, Act act, int m, Contex
                       ((m + info.tile_tokens - 1) / info.tile_tokens);
     std::vector<GemmConfig> configs;
     const int slots = c.sms * info.ctas_per_sm;
-    if (info.splits == GemmSplits::kCluster) {
+    if (info.takes(GemmSplit::kCluster)) {
       for (int s = 1; s <= 8; ++s)
         if (pr.shape.k / info.tile_k >= 2 * s && (s == 1 || tiles * s <= slots * 5 / 4) &&
             tiles * s >= c.sms / 3)
@@ -438,11 +446,7 @@ void run_cell(const Options& o, Context& c, const Problem& pr, int m, std::vecto
     std::vector<Candidate> all = stream_candidates(pr, act, m, c.sms);
     for (auto& g : gemm_candidates(pr, act, m, c)) all.push_back(std::move(g));
     if (act == Act::kBf16 && m >= 256) all.push_back(emulation_candidate(pr, m, c));
-    std::erase_if(all, [&](const Candidate& cand) {
-      return !o.kernels.empty() && std::none_of(o.kernels.begin(), o.kernels.end(), [&](auto& k) {
-        return cand.name.find(k) != std::string::npos;
-      });
-    });
+    std::erase_if(all, [&](const Candidate& cand) { return !wanted(cand.name, o.kernels); });
     if (all.empty()) continue;
     const double long_cell = 2.0 * m * pr.shape.n * pr.shape.k > 2e12 ? 3 : 10;
     for (Candidate& cand : all) {
@@ -680,10 +684,7 @@ int run(const Options& o) {
   }
   if (o.custom.empty()) shapes.assign(std::begin(kShapes), std::end(kShapes));
   for (const Shape& s : shapes) {
-    const bool wanted = o.shapes.empty() ||
-                        std::any_of(o.shapes.begin(), o.shapes.end(),
-                                    [&](const auto& w) { return std::strstr(s.name, w.c_str()); });
-    if (!wanted) continue;
+    if (!wanted(s.name, o.shapes)) continue;
     const Problem pr(s, *std::max_element(o.ms.begin(), o.ms.end()), fp8);
     for (int m : o.ms) {
       if (o.layer)
