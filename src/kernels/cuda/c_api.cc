@@ -135,7 +135,7 @@ mx8_status mx8_quantize_tokens(const mx8_quantize_args* args, void* stream) {
     return fail(MX8_INVALID_ARGUMENT,
                 str_cat("mx8_quantize_tokens: m ", a.m, ", k ", a.k, ", ldx ", a.ldx, ", ld_codes ",
                         a.ld_codes, ": K is a multiple of 32 up to 32768, rows hold at least K"));
-  if (a.m > 0 && (!a.x || !a.codes || !a.scales))
+  if (!a.codes || !a.scales || (a.m > 0 && !a.x))
     return fail(MX8_INVALID_ARGUMENT, "mx8_quantize_tokens: a pointer is NULL");
   for (const auto& aligned :
        {check_rows("X", a.x, a.ldx, 2), check_rows("codes", a.codes, a.ld_codes, 1)})
